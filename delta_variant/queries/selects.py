@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import count
 from typing import TypeVar
 
@@ -51,7 +51,7 @@ class SelectPlanner:
         self.collected = Collected([], [])
         self.items: list[tuple[Item, Expression]] = []
         self.hidden: list[tuple[Name, Expression, Expression]] = []
-        """The names in HAVING and QUALIFY that are a column and another item, and the values of both."""
+        """The names in HAVING of items that hide a column, and the values of both."""
 
     def plan(self) -> View:
         """Return the view of the result."""
@@ -62,10 +62,8 @@ class SelectPlanner:
         for item in select.items:
             self.items += self._expand(item)
         groups = self._groups()
-        having = None if select.having is None else self._after_items(select.having, groups, takes_keys=True)
-        qualify = (
-            None if select.qualify is None else self._after_items(select.qualify, groups, takes_keys=False)
-        )
+        having = None if select.having is None else self._having(select.having, groups or ())
+        qualify = None if select.qualify is None else self._qualify(select.qualify)
         if qualify is not None and not self.collected.windows:
             raise ExpressionError("qualify: expected a window function in SELECT or QUALIFY, got none")
         order = [self._key(each) for each in keys_of(self.statement.order, len(self.items))]
@@ -118,23 +116,24 @@ class SelectPlanner:
             raise ExpressionError(f"`{parts[0]}` matches {len(named)} items of SELECT: give them other names")
         return named[0] if named else None
 
-    def _after_items(
-        self, condition: Expression, groups: Sequence[Expression] | None, *, takes_keys: bool
-    ) -> Expression:
-        """Return a condition whose names are keys of groups, items of SELECT or other columns, in this order.
+    def _having(self, condition: Expression, groups: Sequence[Expression]) -> Expression:
+        """Return a condition whose names are keys of groups, then items of SELECT, then other columns."""
+        self.hidden = [each for each in self._in_both(condition) if each[1] not in groups]
+        return self._resolve(condition, prefers_aliases=lambda column: column not in groups)
 
-        Without `takes_keys`, a name that is a key and another item is an error.
-        """
-        keys = groups or ()
+    def _qualify(self, condition: Expression) -> Expression:
+        """Return a condition whose names are items of SELECT or columns."""
+        for name, _, _ in self._in_both(condition):
+            raise _ambiguous(name)
+        return self._resolve(condition)
+
+    def _in_both(self, condition: Expression) -> Iterator[tuple[Name, Expression, Expression]]:
+        """Yield the names that are a column and another item, and the values of both."""
         for node in walk(condition):
             if isinstance(node, Name) and marked_number(node) is None:
-                column, alias = self.view.find(node.parts), self._alias(node.parts)
-                if column is None or alias is None or column == alias or (takes_keys and column in keys):
-                    continue
-                if column in keys:
-                    raise _ambiguous(node)
-                self.hidden.append((node, column, alias))
-        return self._resolve(condition, prefers_aliases=lambda column: column not in keys)
+                column, item = self.view.find(node.parts), self._alias(node.parts)
+                if column is not None and item is not None and column != item:
+                    yield node, column, item
 
     def _check_hidden(self, view: View, over: Lift) -> None:
         """Raise ExpressionError for an item that hides a column of another type: Spark casts it like that."""

@@ -72,7 +72,6 @@ KINDS = {
     "INTERSECT ALL": "select n from bronze intersect all select n from other",
     "an item of HAVING": "select day, count(*) as id from bronze group by day having id > 3",
     "a key in HAVING": "select upper(day) as day, count(*) as c from bronze group by day having day > 'd'",
-    "an item of QUALIFY": "select day, row_number() over (order by id) as id from bronze qualify id = 2",
     "clauses as aliases": "select id order, n timestamp from bronze version order by order, timestamp",
     "queries in parentheses": "select id from bronze where exists ((select 1)) and id in ((select 1) union "
     "(select id from other))",
