@@ -179,6 +179,16 @@ ROWS = {
     # The names in HAVING are keys of groups, then items of SELECT, then other columns.
     "select kind, count(*) as weight from kinds group by kind having weight > 2": [],
     "select upper(kind) as kind, count(*) from kinds group by kind having kind = 'buy'": [("BUY", 1)],
+    # A name in ORDER BY and HAVING is an item of SELECT, also if it is several columns.
+    "select b.id, count(*) as n from events a join events b on a.id < b.id group by b.id having id > 1 "
+    "order by id desc": [(3, 3), (2, 2)],
+    # Spark tests a value by a subquery as a join does: no match is FALSE, also of NULL.
+    "select weight in (select id from events) as a, not (weight in (select null)) as b, "
+    "(weight in (select 1)) is null as c from kinds order by kind": [
+        (False, False, False),
+        (False, False, False),
+        (True, False, False),
+    ],
     # Bags of rows
     "select 1 from events except all select 1": [(1,), (1,), (1,)],
     "select 1 from events intersect all (select 1 from kinds)": [(1,), (1,), (1,)],

@@ -69,9 +69,6 @@ class FromClause:
             case Join():
                 return self._join(source)
 
-    def _resolve(self, expression: Expression, view: View) -> Expression:
-        return Resolver(self.context, view, self.tables).resolve(expression)
-
     def _table(self, table: TableName) -> View:
         known = self.tables.get(table.parts[0].lower()) if len(table.parts) == 1 else None
         if known is not None:
@@ -90,7 +87,7 @@ class FromClause:
     def _explode(self, explode: Explode) -> View:
         view = self.view(explode.left)
         name = _free_name(explode.alias or "parts", view.source.scope.schema.names)
-        variants = view.bind(self._resolve(explode.argument, view))
+        variants = view.bind(Resolver(self.context, view, self.tables).resolve(explode.argument))
         source = Exploded(view.rows, name, variants, outer=explode.function == "variant_explode_outer")
         names = explode.columns or PARTS
         if len(names) != len(PARTS):
@@ -111,7 +108,8 @@ class FromClause:
             shared.extend(found)
             if join.on is not None:
                 both = View(left.source, (*left.columns, *right.columns))
-                equal.append(self._resolve(join.on, both))
+                resolver = Resolver(self.context, both, self.tables)
+                equal.append(resolver.resolve(join.on, is_condition=True))
             return equal
 
         left, right = self._joined(join.kind, views[0], views[1], condition)
@@ -160,7 +158,8 @@ class FromClause:
             return None
 
         def condition(left: View, right: View) -> list[Expression]:
-            return [Resolver(self.context, right, known, None, left.find_from_subquery).resolve(where)]
+            resolver = Resolver(self.context, right, known, None, left.find_from_subquery)
+            return [resolver.resolve(where, is_condition=True)]
 
         return self._joined("anti" if is_negated else "semi", outer, inner, condition)[0]
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from functools import partial
+from typing import Any, NamedTuple, cast
 
 import msgspec
 import pyarrow as pa
 
 from ..errors import ExpressionError
-from ..expressions.tree import Call, Expression, Literal, Name, output_type, transform, walk
+from ..expressions.tree import Call, Expression, Literal, Name, children, output_type, transform, walk
 from ..read.query import Query
 from ..read.scope import Scope
 from .relations import Engine, Source
@@ -30,6 +31,13 @@ class Context(NamedTuple):
     plan: Callable[[Statement, Mapping[str, View]], View]
     outer: list[View]
     """The views of the queries around the subquery that is planned."""
+
+    def tests(self, expression: Expression) -> bool:
+        """Return whether an expression tests a value by the values of a subquery."""
+        if not isinstance(expression, Call) or expression.function != "in":
+            return False
+        marked = self.marked_by(expression.arguments[1])
+        return isinstance(marked, Subquery) and marked.kind == "in"
 
     def has_outer(self, parts: Sequence[str]) -> bool:
         """Return whether a query around the subquery that is planned has a column."""
@@ -52,7 +60,7 @@ class Resolver:
     """Resolves the names of expressions to columns of a view, and takes out aggregates and windows.
 
     Without `collected`, these are errors. `aliases` returns the value of another name than that of a column,
-    and `prefers_aliases` whether such a value hides a column of the same name.
+    and `prefers_aliases` whether such a value hides the columns of the same name.
     """
 
     def __init__(
@@ -63,13 +71,15 @@ class Resolver:
         collected: Collected | None = None,
         aliases: Callable[[Sequence[str]], Expression | None] = lambda parts: None,
         *,
-        prefers_aliases: Callable[[Expression], bool] = lambda column: False,
+        prefers_aliases: Callable[[Sequence[str]], bool] = lambda parts: False,
     ) -> None:
         self.context, self.view, self.tables, self.collected = context, view, tables, collected
         self.aliases, self.prefers_aliases = aliases, prefers_aliases
 
-    def resolve(self, expression: Expression) -> Expression:
+    def resolve(self, expression: Expression, *, is_condition: bool = False) -> Expression:
         """Return an expression over the columns of the source of the view."""
+        if any(map(self.context.tests, walk(expression))):
+            expression = _without_null_tests(self.context, expression, is_condition=is_condition)
         return transform(expression, self._change)
 
     def _change(self, node: Expression) -> Expression | None:
@@ -83,16 +93,18 @@ class Resolver:
         return None
 
     def _name(self, parts: tuple[str, ...]) -> Expression:
-        column = self.view.find(parts)
         alias = self.aliases(parts)
-        if alias is None and column is None and self.context.has_outer(parts):
+        if alias is not None and self.prefers_aliases(parts):
+            return alias
+        column = self.view.find(parts)
+        if column is not None or alias is not None:
+            return cast(Expression, alias if column is None else column)
+        if self.context.has_outer(parts):
             raise ExpressionError(
                 f"`{'.'.join(parts)}` is a column of the query around a subquery. Only `exists (…)` and "
                 "`not exists (…)`, as conditions of WHERE, can refer to it: write a join"
             )
-        if alias is None or (column is not None and not self.prefers_aliases(column)):
-            return self.view.resolve(parts) if column is None else column
-        return alias
+        return self.view.resolve(parts)
 
     def _marked(self, marked: Marked) -> Expression:
         if isinstance(marked, Subquery):
@@ -120,7 +132,7 @@ class Resolver:
         return resolved
 
     def _call(self, call: AggregateCall) -> AggregateCall:
-        where = None if call.where is None else self.resolve(call.where)
+        where = None if call.where is None else self.resolve(call.where, is_condition=True)
         return msgspec.structs.replace(
             call, arguments=tuple(map(self.resolve, call.arguments)), where=where, text=""
         )
@@ -129,11 +141,10 @@ class Resolver:
 
     def _in(self, call: Call) -> Expression | None:
         """Return a test of a value by the values of a subquery, None for a list of expressions."""
-        marked = self.context.marked_by(call.arguments[1])
-        if not isinstance(marked, Subquery) or marked.kind != "in":
+        if not self.context.tests(call):
             return None
         value = self.resolve(call.arguments[0])
-        _, values = self._values(marked)
+        _, values = self._values(cast(Subquery, self.context.marked_by(call.arguments[1])))
         options = tuple(Literal(each, is_cast=True) for each in values.unique())
         return Call("in", (value, *options)) if options else Literal(pa.scalar(False))
 
@@ -166,6 +177,28 @@ class Resolver:
             raise ExpressionError("a subquery returns a Variant: cast it")
         schema = Query.of_expressions({"value": bound}, None).schema
         return arrow_type, pa.Table.from_batches(view.rows.read({"value": bound}), schema).column(0)
+
+
+def _without_null_tests(
+    context: Context, node: Expression, *, is_condition: bool = False, is_negated: bool = False
+) -> Expression:
+    """Return an expression whose tests by subqueries are FALSE instead of NULL, also after NOT.
+
+    Spark replaces the subquery by a join, in which no match is FALSE. Conditions select the same rows.
+    """
+    constants = [each.value.as_py() for each in children(node) if isinstance(each, Literal)]
+    is_equal = isinstance(node, Call) and node.function == "=" and constants in ([True], [False])
+    if isinstance(node, Call) and (is_equal or node.function in ("and", "or", "not")):
+        change = partial(
+            _without_null_tests,
+            context,
+            is_condition=is_condition,
+            is_negated=is_negated != (node.function == "not" or (is_equal and not constants[0])),
+        )
+        return Call(node.function, tuple(map(change, node.arguments)))
+    if context.tests(node):
+        return node if is_condition else Call("coalesce", (node, Literal(pa.scalar(is_negated))))
+    return transform(node, lambda part: None if part is node else _without_null_tests(context, part))
 
 
 def _collect(kind: str, known: list[Any], tree: Any) -> Name:

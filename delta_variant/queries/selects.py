@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from itertools import count
 from typing import TypeVar
 
@@ -90,12 +91,17 @@ class SelectPlanner:
             found = source.matching(self.view, marked, is_negated=is_negated)
             if found is not None:
                 return found
-        return self.view.select(Resolver(self.context, self.view, self.tables).resolve(condition))
+        resolver = Resolver(self.context, self.view, self.tables)
+        return self.view.select(resolver.resolve(condition, is_condition=True))
 
     # Names
 
     def _resolve(
-        self, expression: Expression, *, prefers_aliases: Callable[[Expression], bool] = lambda column: False
+        self,
+        expression: Expression,
+        *,
+        prefers_aliases: Callable[[Sequence[str]], bool] = lambda parts: False,
+        is_condition: bool = False,
     ) -> Expression:
         """Return an expression, and collect its aggregates and windows."""
         resolver = Resolver(
@@ -106,7 +112,7 @@ class SelectPlanner:
             self._alias,
             prefers_aliases=prefers_aliases,
         )
-        return resolver.resolve(expression)
+        return resolver.resolve(expression, is_condition=is_condition)
 
     def _alias(self, parts: Sequence[str]) -> Expression | None:
         named = [
@@ -119,19 +125,27 @@ class SelectPlanner:
     def _having(self, condition: Expression, groups: Sequence[Expression]) -> Expression:
         """Return a condition whose names are keys of groups, then items of SELECT, then other columns."""
         self.hidden = [each for each in self._in_both(condition) if each[1] not in groups]
-        return self._resolve(condition, prefers_aliases=lambda column: column not in groups)
+        return self._resolve(
+            condition, prefers_aliases=lambda parts: self._column(parts) not in groups, is_condition=True
+        )
+
+    def _column(self, parts: Sequence[str]) -> Expression | None:
+        """Return the only column that a name can mean, None without one."""
+        with suppress(ExpressionError):
+            return self.view.find(parts)
+        return None
 
     def _qualify(self, condition: Expression) -> Expression:
         """Return a condition whose names are items of SELECT or columns."""
         for name, _, _ in self._in_both(condition):
             raise _ambiguous(name)
-        return self._resolve(condition)
+        return self._resolve(condition, is_condition=True)
 
     def _in_both(self, condition: Expression) -> Iterator[tuple[Name, Expression, Expression]]:
         """Yield the names that are a column and another item, and the values of both."""
         for node in walk(condition):
             if isinstance(node, Name) and marked_number(node) is None:
-                column, item = self.view.find(node.parts), self._alias(node.parts)
+                column, item = self._column(node.parts), self._alias(node.parts)
                 if column is not None and item is not None and column != item:
                     yield node, column, item
 
@@ -172,7 +186,7 @@ class SelectPlanner:
     def _key(self, key: SortKey) -> SortKey:
         value = by_number(key.value, [value for _, value in self.items], "order by")
         if value is None:
-            value = self._resolve(key.value, prefers_aliases=lambda column: True)
+            value = self._resolve(key.value, prefers_aliases=lambda parts: True)
         return msgspec.structs.replace(key, value=value)
 
     def _check_order_of_distinct(self, order: Sequence[SortKey]) -> None:

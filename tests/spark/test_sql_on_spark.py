@@ -72,6 +72,9 @@ KINDS = {
     "INTERSECT ALL": "select n from bronze intersect all select n from other",
     "an item of HAVING": "select day, count(*) as id from bronze group by day having id > 3",
     "a key in HAVING": "select upper(day) as day, count(*) as c from bronze group by day having day > 'd'",
+    "an item that is two columns": "select b.id, b.n from bronze a join other b on a.id = b.id order by id",
+    "IN as a value": "select id, n in (select n from other) as a, not (n in (select n from other) or id = 4) "
+    "as b, (n in (select n from other)) is null as c from bronze",
     "clauses as aliases": "select id order, n timestamp from bronze version order by order, timestamp",
     "queries in parentheses": "select id from bronze where exists ((select 1)) and id in ((select 1) union "
     "(select id from other))",
