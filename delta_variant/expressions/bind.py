@@ -351,6 +351,10 @@ def _sign(function: str, arguments: list[Expression]) -> Expression:
 
 
 def _calculate(function: str, arguments: list[Expression]) -> Expression:
+    operands = arguments[::-1] if function == "+" and output_type(arguments[1]) == pa.date32() else arguments
+    if function in ("+", "-") and output_type(operands[0]) == pa.date32() and _is_number_of_days(operands[1]):
+        name = "date_add" if function == "+" else "date_sub"
+        return Call(name, (operands[0], cast_to(operands[1], pa.int32())), pa.date32())
     for argument in arguments:
         _require(argument, NUMERIC | {"null"}, f"`{function}`: expected numbers")
     kinds = {kind_or_error(argument) for argument in arguments} - {"null"}
@@ -361,6 +365,12 @@ def _calculate(function: str, arguments: list[Expression]) -> Expression:
     types = [pa.float64()] if function == "/" else known_types(arguments)
     target = reduce(common_number_type, types or [pa.int32()])
     return Call(function, tuple(cast_to(argument, target) for argument in arguments), target)
+
+
+def _is_number_of_days(operand: Expression) -> bool:
+    """Return whether an operand is an integer that Spark adds to a date, which is not a bigint."""
+    arrow_type = output_type(operand)
+    return arrow_type in (pa.int8(), pa.int16(), pa.int32())
 
 
 def _calculate_decimals(function: str, arguments: list[Expression]) -> Expression:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterator
 from typing import TypeAlias
 
 import pyarrow as pa
 
-from .lexer import Token
+from .lexer import GrammarError, Token
 from .literals import string_value
 from .reader import Reader
 from .tree import NULL, Call, Cast, Expression, Literal, Name, Path
@@ -109,7 +110,84 @@ UNITS = {
     "minute": ("minute", "m", "min", "mins", "minutes"),
 }
 """The functions of `extract` with the names of their units; its seconds have a fraction, and are missing."""
+MONTHS = {"year": 12, "month": 1}
+MICROS = {
+    "week": 604_800_000_000,
+    "day": 86_400_000_000,
+    "hour": 3_600_000_000,
+    "minute": 60_000_000,
+    "second": 1_000_000,
+    "millisecond": 1000,
+    "microsecond": 1,
+}
+"""The units of intervals."""
+WHOLE = {"year", "month", "week", "day"}
+"""The units that keep a date a date."""
+INTEGER = re.compile(r"[+-]?[0-9]{1,18}")
+INTERVAL = re.compile(r"([+-]?[0-9]+)\s+([a-z]+)", re.IGNORECASE)
+INTERVALS = re.compile(rf"\s*{INTERVAL.pattern}(?:\s+{INTERVAL.pattern})*\s*", re.IGNORECASE)
 UNIT_FUNCTIONS = {unit: name for name, units in UNITS.items() for unit in units}
+
+
+def begins_interval(reader: Reader) -> bool:
+    """Return whether an interval is at the position, and not a column of the name `interval`."""
+    start, found = reader.position, reader.accept("interval")
+    if found and reader.accept("-", "+"):
+        found = _unit(reader.following.word) is not None
+    found = found and reader.token.kind in ("number", "string")
+    reader.position = start
+    return found
+
+
+def added_interval(reader: Reader, moment: Expression, sign: int) -> Expression:
+    """Return the sum of a moment and the interval at the position, such as `interval 7 days`."""
+    token = reader.take()
+    sign = -sign if reader.accept("-") else sign
+    reader.accept("+")
+    parts = list(_interval_parts(reader))
+    units = {unit for _, unit in parts}
+    if units & MONTHS.keys() and units & MICROS.keys():
+        raise GrammarError(token.start, "expected years and months, or weeks, days and shorter units")
+    months = sign * sum(number * MONTHS.get(unit, 0) for number, unit in parts)
+    micros = sign * sum(number * MICROS.get(unit, 0) for number, unit in parts)
+    if abs(months) >= 1 << 31 or abs(micros) >= 1 << 63:
+        raise GrammarError(token.start, "the interval is out of range")
+    constants = (
+        Literal(pa.scalar(months, pa.int32())),
+        Literal(pa.scalar(micros, pa.int64())),
+        Literal(pa.scalar(units <= WHOLE)),
+    )
+    return Call("add interval", (moment, *constants))
+
+
+def _interval_parts(reader: Reader) -> Iterator[tuple[int, str]]:
+    """Yield the numbers and the units in a string, or the numbers at the position with their units."""
+    text = string_value(reader.token) if reader.token.kind == "string" else ""
+    if INTERVALS.fullmatch(text):
+        token = reader.take()
+        yield from (_interval_part(token, *part) for part in INTERVAL.findall(text))
+        return
+    while reader.token.kind in ("number", "string"):
+        token = reader.take()
+        text = string_value(token) if token.kind == "string" else token.text
+        yield _interval_part(token, text.strip(), reader.token.word)
+        reader.take()
+
+
+def _interval_part(token: Token, number: str, unit: str) -> tuple[int, str]:
+    name = _unit(unit.lower())
+    if name is None or not INTEGER.fullmatch(number):
+        units = ", ".join((*MONTHS, *MICROS))
+        raise GrammarError(
+            token.start, "expected an integer and a unit, such as `interval 7 days`", f"the units are {units}"
+        )
+    return int(number), name
+
+
+def _unit(word: str) -> str | None:
+    """Return the singular of the unit of an interval, None for another word."""
+    name = word.removesuffix("s")
+    return name if name in MONTHS or name in MICROS else None
 
 
 def case_form(reader: Reader) -> Expression:

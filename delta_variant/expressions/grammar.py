@@ -13,7 +13,7 @@ from typing import NoReturn
 import pyarrow as pa
 
 from .calls import AGGREGATES, extend, find_function
-from .forms import FORMS, PREDICATES, case_form, is_test
+from .forms import FORMS, PREDICATES, added_interval, begins_interval, case_form, is_test
 from .lexer import Cursor, Token
 from .literals import TYPED_LITERALS, number_literal, string_value
 from .reader import Reader
@@ -114,6 +114,8 @@ class Grammar(Reader):
 
     def _connected(self, value: Expression, level: int, function: str) -> Expression:
         token = self.take()
+        if function in ("+", "-") and begins_interval(self):
+            return added_interval(self, value, -1 if function == "-" else 1)
         operands = [value, self.expression(level)]
         while level <= AND and self.accept(token.word):
             operands.append(self.expression(level))

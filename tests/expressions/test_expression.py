@@ -677,7 +677,7 @@ def test_a_literal_takes_the_type_of_its_column_where_it_fits_exactly():
         "tags = tags",
         "at > 5",
         "s + 1",
-        "day + 1",
+        "day + 1L",
         "a and flag",
     ],
 )

@@ -163,6 +163,18 @@ PARSED = [
     ("T2026", "'t'yyyy"),
     ("2026-11-26 1:2:3", "yyyy-MM-dd H:m:s"),
 ]
+CHANGES = ["2026-03-07 02:30:00", "2026-03-08 03:30:00", "2026-10-31 01:30:00", "2026-11-01 06:30:00Z"]
+"""Local times a day before or at the changes of the offset of New York."""
+INTERVALS = [
+    "1 day",
+    "-1 month",
+    "'13' months",
+    "1 YEAR 2 months",
+    "'1 day 2 hours'",
+    "2 weeks",
+    "24 hours",
+    "'-90' minutes 5 seconds 7 microseconds",
+]
 REGULAR_EXPRESSIONS = [
     "a",
     "^a.*c$",
@@ -289,6 +301,11 @@ def _moments() -> Iterator[str]:
         "add_months(date '2024-03-31', -1)",
         "add_months(date '2023-01-31', 1)",
     )
+    changing = [*(f"timestamp '{each}'" for each in CHANGES), *DATES, *TIMESTAMPS, *LOCAL]
+    for moment, sign, interval in product(changing, "+-", INTERVALS):
+        yield f"{moment} {sign} interval {interval}"
+    yield from (f"{date} {sign} {days}" for date, sign, days in product(DATES, "+-", amounts[1:]))
+    yield from ("1 + date '2026-05-06'", "date '2026-05-06' + 1L", "date '2026-05-06' + 2 * 3 - 1")
     for name in ("datediff", "date_diff"):
         yield from _calls(
             name, [*DATES, TIMESTAMPS[1], "'2026-05-06'"], ["date '2026-11-01'", "cast(null as date)"]

@@ -29,6 +29,8 @@ from .signature import (
 )
 
 DATE, TIMESTAMP = SIMPLE_TYPES["date"], SIMPLE_TYPES["timestamp"]
+LOCAL = SIMPLE_TYPES["timestamp_ntz"]
+DAY = 86_400_000_000
 DEFAULT_PATTERN = pa.scalar("yyyy-MM-dd HH:mm:ss")
 MICROS = {"timestamp_seconds": 1_000_000, "timestamp_millis": 1000, "timestamp_micros": 1}
 PARTS_OF_DATES = {"hour", "minute", "second"}.isdisjoint
@@ -111,6 +113,42 @@ def _unix_timestamp_of(*arguments: Expression) -> Expression:
     return Call("to_unix_timestamp", arguments)
 
 
+def _shifted_type(arguments: Sequence[Any]) -> pa.DataType:
+    moment, _, _, is_whole = arguments
+    arrow_type = output_type(moment) or pa.null()
+    kind = kind_of(arrow_type)
+    if kind not in ("date", "timestamp", "timestamp_ntz"):
+        raise ExpressionError(
+            f"interval: expected a date or a timestamp, got `{describe(moment)}` of type "
+            f"{type_name(output_type(moment))}: cast it"
+        )
+    # A date with a time is a timestamp.
+    return DATE if kind == "date" and is_whole.value.as_py() else TIMESTAMP if kind == "date" else arrow_type
+
+
+def _shifted(call: Call, values: Array, months: Any, micros: Any, _: Any) -> Array:
+    """Return moments after an interval: its months and days in local time, and the rest in exact time."""
+    days = int(micros.as_py() / DAY)
+    arrow_type: Any = call.type
+    if kind_of(arrow_type) == "date":
+        shifted = by_kernel("add_months")(call, values, months)
+        return kernels.add_checked(shifted.cast(pa.int32()), pa.scalar(days, pa.int32())).cast(DATE)
+    cast = partial(cast_values, strict=True, timezone=call.timezone)
+    is_local = kind_of(values.type) == "timestamp_ntz"
+    start = values if is_local else cast(values, TIMESTAMP)
+    local = start if is_local else cast(start, LOCAL)
+    dates = local.cast(DATE, safe=False)
+    times = kernels.subtract(local.cast(pa.int64()), dates.cast(LOCAL).cast(pa.int64()))
+    dates = by_kernel("add_months")(call, dates, months).cast(LOCAL).cast(pa.int64())
+    moved = kernels.add_checked(kernels.add_checked(dates, times), pa.scalar(days * DAY))
+    if not is_local:
+        # Of two moments with one local time, the one with the time zone's offset of the start is the result.
+        same = kernels.subtract(moved, kernels.subtract(local.cast(pa.int64()), start.cast(pa.int64())))
+        is_same = kernels.equal(cast(same.cast(TIMESTAMP), LOCAL).cast(pa.int64()), moved)
+        moved = kernels.if_else(is_same, same, cast(moved.cast(LOCAL), TIMESTAMP).cast(pa.int64()))
+    return kernels.add_checked(moved, pa.scalar(micros.as_py() - days * DAY)).cast(arrow_type)
+
+
 def _cast_or_parse(target: pa.DataType) -> Expansion:
     """Return a function that casts one argument, and reads text by a pattern."""
 
@@ -146,6 +184,9 @@ MOMENTS: dict[str, ScalarFunction | Expansion | StatementMoment] = {
     "date_sub": function(("date", "int"), DATE, _days("subtract", DATE)),
     **dict.fromkeys(("datediff", "date_diff"), DIFFERENCE),
     "add_months": function(("date", "int"), DATE, by_kernel("add_months")),
+    "add interval": function(
+        ("any", "int", "bigint", "boolean"), _shifted_type, over_first(_shifted), constant=(1, 2, 3)
+    ),
     "last_day": Expansion(_last_day, 1, 1),
     "date_trunc": function(("string", "timestamp"), TIMESTAMP, by_kernel("date_trunc")),
     "trunc": function(("date", "string"), DATE, by_kernel("trunc")),
