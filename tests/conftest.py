@@ -11,7 +11,16 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 from support.locations import CORPORA
-from tiers import DEFAULT, DEFAULT_OF_PATHS, FOLDERS, HERE, lines_of_budgets, rank_of, tier_of
+from tiers import (
+    DEFAULT,
+    DEFAULT_OF_PATHS,
+    FOLDERS,
+    HERE,
+    lines_of_budgets,
+    mark_cases_at_night,
+    rank_of,
+    tier_of,
+)
 
 from delta_variant import _native
 from delta_variant.data_file import reader
@@ -60,6 +69,7 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark each test with its tier, by which `-m` selects, and put the longest files first."""
+    mark_cases_at_night(items)
     for item in items:
         tier = tier_of(item)
         item.add_marker(tier)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import pytest
 
@@ -28,7 +28,7 @@ BUDGETS = {
     "slow": Budget(420, 15),
     "interop": Budget(420, 25),
     "faults": Budget(300, 20),
-    "long": Budget(1700, 40),
+    "long": Budget(1250, 40),
 }
 
 # The files that take longest run first, so that no process waits for one of them at the end.
@@ -60,9 +60,9 @@ FILES = {
     "conformance/test_archive.py": "interop",
     "faults/test_concurrent_writers.py": "long",
     "faults/test_unity_catalog.py": "long",
-    "interop/test_conformance_java.py": "long",
+    "interop/test_conformance_java.py": "nightly",
     "interop/test_conformance_spark.py": "long",
-    "interop/test_kernel_unity_catalog.py": "long",
+    "interop/test_kernel_unity_catalog.py": "nightly",
     "interop/test_parse_json_differential.py": "long",
     "interop/test_spark_alters.py": "long",
     "interop/test_spark_changes.py": "long",
@@ -87,6 +87,146 @@ FILES = {
     "spark/test_statement_rewriting.py": "interop",
     "spark/test_statements.py": "interop",
 }
+
+# How many cases of a test run in each change, spread over all of them. The others run at night: each takes
+# seconds, and most find what these find.
+CASES_BY_DAY = {
+    "cli/test_cli_interrupts.py": {
+        "test_input_without_values_is_an_error_unless_allowed": 6,
+    },
+    "cli/test_cli_terminal.py": {
+        "test_data_cannot_control_a_terminal": 6,
+        "test_head_ends_a_read_quietly": 1,
+        "test_output_that_is_closed_early_ends_a_command_quietly": 6,
+    },
+    "faults/test_uncertain_requests.py": {
+        "test_a_request_that_only_reads_fails_without_an_effect": 10,
+    },
+    "interop/test_conformance_spark.py": {
+        "test_spark_selects_and_rewrites": 2,
+    },
+    "interop/test_spark_alters.py": {
+        "test_spark_and_we_read_the_same_columns_that_we_widened": 1,
+    },
+    "interop/test_spark_changes.py": {
+        "test_spark_reads_exactly_the_changes_of_each_operation": 2,
+    },
+    "interop/test_spark_checkpoints.py": {
+        "test_spark_reads_our_checkpoint_appends_and_keeps_our_statistics": 2,
+        "test_spark_reads_our_sidecars_checkpoints_on_top_and_cleans_up": 1,
+        "test_we_read_the_checkpoint_of_spark_with_its_statistics": 2,
+    },
+    "interop/test_spark_drops_features.py": {
+        "test_history_is_truncated_as_by_delta": 1,
+        "test_the_protocol_is_that_of_delta_without_the_feature": 2,
+    },
+    "interop/test_spark_feed.py": {
+        "test_both_read_the_same_changes": 1,
+    },
+    "interop/test_spark_pipeline.py": {
+        "test_changes_of_our_table_by_spark_sql_are_read_and_appended_to": 2,
+    },
+    "interop/test_spark_reads.py": {
+        "test_spark_reads_and_appends_to_a_partitioned_table_of_ours": 3,
+        "test_spark_reads_every_value_as_its_parse_json_returns_it": 2,
+    },
+    "interop/test_spark_repairs.py": {
+        "test_spark_reads_the_same_rows_of_a_repaired_table": 3,
+    },
+    "interop/test_spark_rewrites.py": {
+        "test_spark_reads_a_table_after_each_operation": 1,
+    },
+    "interop/test_spark_row_tracking.py": {
+        "test_rows_keep_the_ids_that_spark_reads": 1,
+    },
+    "interop/test_spark_statistics.py": {
+        "test_our_bounds_contain_every_value_that_spark_reads": 1,
+    },
+    "interop/test_spark_timeline.py": {
+        "test_a_timestamp_selects_the_same_version": 1,
+        "test_both_restore_a_table": 1,
+        "test_both_vacuum_the_same_files": 1,
+    },
+    "interop/test_spark_writes.py": {
+        "test_we_read_every_value_of_a_shredded_table": 1,
+        "test_we_read_every_value_of_a_table_of_the_corpora_with_its_type_and_as_text": 8,
+    },
+    "operations/test_log_cleanup.py": {
+        "test_others_use_the_table_at_any_step_of_a_cleanup": 1,
+    },
+    "read/test_pushdown.py": {
+        "test_engines_return_the_rows_of_the_oracle": 4,
+    },
+    "read/test_skipping.py": {
+        "test_no_row_is_lost_by_the_statistics_of_other_writers": 6,
+    },
+    "spark/test_auto_compaction.py": {
+        "test_partitions_that_a_change_of_rows_adds_files_to_are_compacted_as_by_delta": 1,
+    },
+    "spark/test_big_rows.py": {
+        "test_a_frame_without_rows_makes_the_commits_that_delta_makes_and_no_file": 2,
+        "test_a_merge_of_no_rows_changes_what_no_row_matches": 1,
+        "test_a_task_that_fails_at_its_first_attempt_writes_each_row_once": 1,
+        "test_values_of_ten_megabytes_are_written_changed_and_read": 1,
+    },
+    "spark/test_change_streams.py": {
+        "test_each_kind_of_commit_is_read_as_delta_reads_it": 4,
+        "test_each_option_has_the_meaning_that_it_has_in_delta": 2,
+        "test_limits_make_the_micro_batches_of_delta": 2,
+    },
+    "spark/test_changes_by_tasks.py": {
+        "test_changes_are_those_of_delta": 1,
+        "test_changes_are_those_of_one_process": 2,
+    },
+    "spark/test_data_source.py": {
+        "test_invalid_options_are_rejected_and_nothing_is_written": 2,
+    },
+    "spark/test_delta_options.py": {
+        "test_a_write_has_the_outcome_of_delta": 4,
+        "test_an_option_of_delta_is_accepted_in_any_case": 33,
+    },
+    "spark/test_file_metadata_on_spark.py": {
+        "test_queries_have_the_files_of_sparks_own_scan": 3,
+    },
+    "spark/test_merging_by_tasks.py": {
+        "test_tasks_that_fail_once_leave_each_row_once": 1,
+    },
+    "spark/test_monitoring.py": {
+        "test_each_job_names_its_operation_its_table_and_its_step": 3,
+    },
+    "spark/test_names.py": {
+        "test_a_name_of_no_delta_table_is_an_error_with_the_way_to_write_a_path": 3,
+    },
+    "spark/test_queries.py": {
+        "test_a_query_has_the_rows_and_the_error_of_spark": 9,
+        "test_random_queries_have_the_results_of_spark": 1,
+    },
+    "spark/test_rewritten_small_files.py": {
+        "test_small_files_share_new_ones_and_all_else_is_that_of_delta": 1,
+    },
+    "spark/test_session_timezones.py": {
+        "test_all_readers_find_the_rows_that_spark_finds": 1,
+    },
+    "spark/test_sql_on_spark.py": {
+        "test_random_queries_return_what_spark_returns": 1,
+    },
+    "spark/test_sql_statements_on_spark.py": {
+        "test_an_insert_casts_nested_values_by_position": 2,
+        "test_random_statements_change_what_they_change_in_delta": 1,
+    },
+    "spark/test_task_errors.py": {
+        "test_every_action_raises_the_error_of_its_task": 2,
+    },
+    "spark/test_writing_by_tasks.py": {
+        "test_the_tasks_of_a_write_compute_each_row_once": 4,
+    },
+    "test_direct_rows.py": {
+        "test_random_queries_have_the_same_rows": 2,
+    },
+    "write/test_failed_writes.py": {
+        "test_a_failed_write_releases_its_source": 12,
+    },
+}
 FIXTURES = {"corpora": "interop", "browser": "interop"}
 
 # The marker expression where the command line has none: alone, and where it names files or folders.
@@ -94,11 +234,16 @@ DEFAULT = "unit"
 DEFAULT_OF_PATHS = "not nightly"
 
 
-def first_by_day(values: Iterable[Any], count: int = 1) -> list[Any]:
-    """Return the parameters of a test whose first values run in each change, and the others at night."""
-    by_day, at_night = list(values)[:count], list(values)[count:]
-    tuples = (value if isinstance(value, tuple) else (value,) for value in at_night)
-    return [*by_day, *(pytest.param(*value, marks=pytest.mark.nightly) for value in tuples)]
+def mark_cases_at_night(items: Iterable[pytest.Item]) -> None:
+    """Mark the cases of tests that CASES_BY_DAY does not leave to each change."""
+    cases = defaultdict[tuple[str, str], list[pytest.Item]](list)
+    for item in items:
+        cases[item.path.relative_to(HERE).as_posix(), getattr(item, "originalname", item.name)].append(item)
+    for (file, test), found in cases.items():
+        by_day = CASES_BY_DAY.get(file, {}).get(test, len(found))
+        for number, item in enumerate(found):
+            if number and number * by_day // len(found) == (number - 1) * by_day // len(found):
+                item.add_marker("nightly")
 
 
 def rank_of(item: pytest.Item) -> int:

@@ -13,7 +13,6 @@ import pytest
 from interop.corpus import json_table, read_lines
 from interop.tables import actions, load, rows_by_spark, rows_by_us
 from pyspark.sql import SparkSession
-from tiers import first_by_day
 
 import delta_variant as dv
 from delta_variant.log.checkpoints import reading as checkpoint_reading
@@ -146,7 +145,7 @@ def _checkpoint_by_spark(spark: SparkSession, table: Path) -> None:
     delta_log.forTable(spark._jsparkSession, str(table)).checkpoint()
 
 
-@pytest.mark.parametrize("as_struct", first_by_day(["true", "false"]))
+@pytest.mark.parametrize("as_struct", ["true", "false"])
 def test_spark_reads_our_sidecars_checkpoints_on_top_and_cleans_up(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, as_struct: str
 ):

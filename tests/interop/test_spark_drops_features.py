@@ -13,7 +13,6 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 from support.tables import append_events, read_actions, read_by_id
-from tiers import first_by_day
 
 import delta_variant as dv
 
@@ -59,7 +58,7 @@ def protocol_of(table: Path) -> dict[str, Any]:
     return {key: sorted(value) if isinstance(value, list) else value for key, value in last.items()}
 
 
-@pytest.mark.parametrize(("feature", "statements"), first_by_day(CASES, 4))
+@pytest.mark.parametrize(("feature", "statements"), CASES)
 def test_the_protocol_is_that_of_delta_without_the_feature(
     spark_with_delta: SparkSession, tmp_path: Path, feature: str, statements: Sequence[str]
 ):

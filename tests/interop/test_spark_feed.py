@@ -10,7 +10,6 @@ from interop.tables import in_order
 from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 from support.errors import raises_at
-from tiers import first_by_day
 
 import delta_variant as dv
 from delta_variant.errors import ChangesNotRecordedError
@@ -52,7 +51,7 @@ def by_us(table: Path, **options: Any) -> list[dict[str, Any]]:
     return in_order({**row, "time": round(row["time"].timestamp() * 1_000_000)} for row in rows)
 
 
-@pytest.mark.parametrize("feature", first_by_day(FEATURES))
+@pytest.mark.parametrize("feature", FEATURES)
 def test_both_read_the_same_changes(spark: SparkSession, tmp_path: Path, feature: str):
     table = tmp_path / "t"
     text = ", ".join(f"'{name}' = '{value}'" for name, value in {**FEED, **FEATURES[feature]}.items())

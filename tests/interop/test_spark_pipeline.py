@@ -10,7 +10,6 @@ import pytest
 from interop.tables import in_order, load, rows_by_spark, rows_by_us
 from pyspark.sql import DataFrame, SparkSession
 from spark.tables import finished, on_spark, write_frame
-from tiers import first_by_day
 
 import delta_variant as dv
 from delta_variant import spark as dvs
@@ -31,7 +30,7 @@ def rows_by_tasks(spark: SparkSession, table: Path) -> list[dict[str, object]]:
     return in_order(row.asDict() for row in dvs.read_table(spark, table, columns=COLUMNS).collect())
 
 
-@pytest.mark.parametrize("properties", first_by_day(PROPERTIES), ids=lambda each: "".join(each) or "plain")
+@pytest.mark.parametrize("properties", PROPERTIES, ids=lambda each: "".join(each) or "plain")
 @pytest.mark.parametrize(
     "change",
     [

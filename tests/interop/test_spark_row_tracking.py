@@ -8,7 +8,6 @@ import pyarrow as pa
 import pytest
 from interop.tables import load
 from pyspark.sql import SparkSession
-from tiers import first_by_day
 
 import delta_variant as dv
 
@@ -34,9 +33,7 @@ def without(found: Tracked, *numbers: int) -> Tracked:
     return {number: where for number, where in found.items() if number not in numbers}
 
 
-@pytest.mark.parametrize(
-    ("mode", "partition_by"), first_by_day([("id", ["day"]), ("name", ["day"]), ("none", None)])
-)
+@pytest.mark.parametrize(("mode", "partition_by"), [("id", ["day"]), ("name", ["day"]), ("none", None)])
 def test_rows_keep_the_ids_that_spark_reads(spark: SparkSession, tmp_path: Path, mode, partition_by):
     table = tmp_path / "t"
     settings = {

@@ -12,7 +12,6 @@ import pyarrow as pa
 import pytest
 from interop.tables import rows_by_spark, rows_by_us
 from pyspark.sql import SparkSession
-from tiers import first_by_day
 
 import delta_variant as dv
 from delta_variant.errors import TimestampAfterLatestError, TimestampBeforeFirstError
@@ -152,7 +151,7 @@ def test_the_history_is_the_same(spark: SparkSession, tmp_path: Path):
     ]
 
 
-@pytest.mark.parametrize("feature", first_by_day(FEATURES))
+@pytest.mark.parametrize("feature", FEATURES)
 def test_both_restore_a_table(spark: SparkSession, tmp_path: Path, feature: str):
     table = tmp_path / "t"
     create(spark, table, FEATURES[feature])
@@ -187,7 +186,7 @@ def left_over_by_spark(spark: SparkSession, table: Path, hours: float | None) ->
     return {row["path"].removeprefix(f"file:{table}/") for row in found}
 
 
-@pytest.mark.parametrize("feature", first_by_day(FEATURES))
+@pytest.mark.parametrize("feature", FEATURES)
 def test_both_vacuum_the_same_files(spark: SparkSession, tmp_path: Path, feature: str):
     table = tmp_path / "t"
     create(spark, table, FEATURES[feature])

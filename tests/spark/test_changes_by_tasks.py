@@ -11,7 +11,6 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from spark.twins import CHANGE_FEED, FEATURES, Feature, make
-from tiers import first_by_day
 
 import delta_variant as dv
 from delta_variant import spark as dvs
@@ -63,7 +62,7 @@ def test_changes_are_those_of_one_process(spark: SparkSession, tmp_path: Path, f
         assert expected
 
 
-@pytest.mark.parametrize("has_vectors", first_by_day(["true", "false"]))
+@pytest.mark.parametrize("has_vectors", ["true", "false"])
 def test_changes_are_those_of_delta(spark_with_delta: SparkSession, tmp_path: Path, has_vectors: str):
     spark, table = spark_with_delta, tmp_path / "t"
     feature = Feature({**CHANGE_FEED, "delta.enableDeletionVectors": has_vectors}, partition_by=["day"])

@@ -19,6 +19,7 @@ from delta_variant.spark.cluster import MAX_SKEW_SECONDS
 from delta_variant.spark.task_errors import restore_errors
 
 
+@pytest.mark.nightly
 @pytest.mark.timeout(300)
 @pytest.mark.classic("RDDs and other objects of the JVM")
 def test_a_check_finds_each_of_six_faults_on_a_cluster(tmp_path: Path):

@@ -10,7 +10,6 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from spark.tables import write_frame
-from tiers import first_by_day
 
 import delta_variant as dv
 from delta_variant import spark as dvs
@@ -111,7 +110,7 @@ def by_condition(
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("zone", first_by_day(ZONES))
+@pytest.mark.parametrize("zone", ZONES)
 def test_all_readers_find_the_rows_that_spark_finds(
     session_in: Callable[[str], SparkSession], tmp_path: Path, zone: str
 ):

@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 from pyspark.sql import Row, SparkSession
 from spark.statements import differences
-from tiers import first_by_day
 
 import delta_variant as dv
 from delta_variant import spark as dvs
@@ -24,7 +23,7 @@ from delta_variant.statements.parse import find_statement
 DYNAMIC = "spark.sql.sources.partitionOverwriteMode"
 
 
-@pytest.mark.parametrize("seed", first_by_day(range(6)))
+@pytest.mark.parametrize("seed", range(6))
 def test_random_statements_change_what_they_change_in_delta(
     spark_with_delta: SparkSession, tmp_path: Path, seed: int
 ):
