@@ -40,7 +40,9 @@ def assert_same(spark: SparkSession, table: Path, ids: list[int]) -> None:
     assert sorted(row["id"] for row in theirs) == ids
 
 
-@pytest.mark.parametrize(("feature", "partition_by"), zip(FEATURES, cycle([None, ["day"]]), strict=False))
+@pytest.mark.parametrize(
+    ("feature", "partition_by"), list(zip(FEATURES, cycle([None, ["day"]]), strict=False))
+)
 def test_spark_reads_a_table_after_each_operation(spark: SparkSession, tmp_path: Path, feature, partition_by):
     table = tmp_path / "t"
     write(table, rows(0, 12), partition_by=partition_by, configuration=FEATURES[feature])
