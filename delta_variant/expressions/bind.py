@@ -26,6 +26,7 @@ from .coercion import (
     variant_error,
 )
 from .constructors import CONSTRUCTORS, bind_constructor
+from .division import quotient_type, remainder_type
 from .evaluate import ARITHMETIC, call_kernel, constant_of
 from .names import NameScope
 from .patterns import parse_pattern
@@ -360,8 +361,6 @@ def _calculate(function: str, arguments: list[Expression]) -> Expression:
     kinds = {kind_or_error(argument) for argument in arguments} - {"null"}
     if "decimal" in kinds and "floating" not in kinds:
         return _calculate_decimals(function, arguments)
-    if function == "%" and "floating" in kinds:
-        raise ExpressionError("`%` supports only integers: cast its operands to bigint")
     types = [pa.float64()] if function == "/" else known_types(arguments)
     target = reduce(common_number_type, types or [pa.int32()])
     return Call(function, tuple(cast_to(argument, target) for argument in arguments), target)
@@ -374,11 +373,10 @@ def _is_number_of_days(operand: Expression) -> bool:
 
 
 def _calculate_decimals(function: str, arguments: list[Expression]) -> Expression:
-    if function in "/%":
-        raise ExpressionError(
-            f"`{function}` does not support decimals: cast its operands to double or bigint"
-        )
     operands = [_exact_operand(argument) for argument in arguments]
+    if function in "/%":
+        find_type = quotient_type if function == "/" else remainder_type
+        return Call(function, tuple(operands), find_type(*map(output_type, operands)))
     samples = [pa.array([], output_type(operand)) for operand in operands]
     text = describe(Call(function, tuple(operands)))
     try:

@@ -17,9 +17,10 @@ from ..variant.moments import UTC
 from ..variant.paths import normalize
 from .cast import cast_scalar, cast_values
 from .char_padding import pad_values
+from .division import divide_decimals, remainders
 from .patterns import match_pattern
 from .scalars import SCALAR_FUNCTIONS
-from .scalars.signature import ScalarFunction
+from .scalars.signature import ScalarFunction, over_arrays
 from .tree import (
     PAD,
     Call,
@@ -345,8 +346,16 @@ def _in(value: Values, *options: Values) -> Values:
     return call_kernel("if_else", call_kernel("is_valid", value), found, unknown)
 
 
+def _divide(left: Values, right: Values) -> Values:
+    if kind_of(left.type) == "decimal":
+        return over_arrays(divide_decimals)(None, left, right)
+    return call_kernel("divide_checked", left, right)
+
+
 def _remainder(left: Values, right: Values) -> Values:
     """Return the remainder with the sign of the dividend, as in Java and Spark."""
+    if kind_of(left.type) != "integer":
+        return over_arrays(remainders)(None, left, right)
     # The quotient of the lowest integer by -1 overflows. The remainder by 1 is the same.
     is_minus_one = call_kernel("equal", right, pa.scalar(-1, right.type))
     right = call_kernel("if_else", is_minus_one, pa.scalar(1, right.type), right)
@@ -354,7 +363,7 @@ def _remainder(left: Values, right: Values) -> Values:
     return call_kernel("subtract", left, call_kernel("multiply", quotient, right))
 
 
-ARITHMETIC = {"+": "add_checked", "-": "subtract_checked", "*": "multiply_checked", "/": "divide_checked"}
+ARITHMETIC = {"+": "add_checked", "-": "subtract_checked", "*": "multiply_checked"}
 COMPARISONS = {
     "=": "equal",
     "<>": "not_equal",
@@ -366,6 +375,7 @@ COMPARISONS = {
 FUNCTIONS: dict[str, Callable[..., Values]] = {
     **{function: _kernel(kernel) for function, kernel in ARITHMETIC.items()},
     **{function: _comparison(kernel) for function, kernel in COMPARISONS.items()},
+    "/": _divide,
     "%": _remainder,
     "negate": _kernel("negate_checked"),
     "positive": lambda value: value,

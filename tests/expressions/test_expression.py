@@ -720,18 +720,26 @@ def test_arithmetic_has_the_result_and_type_of_spark(text, expected, arrow_type)
 
 
 @pytest.mark.parametrize(
-    "text", ["a + 9223372036854775807", "a / 0", "a % 0", "1e0 / (a - a)", "a * 9223372036854775807"]
+    "text",
+    [
+        "a + 9223372036854775807",
+        "a / 0",
+        "a % 0",
+        "1.5 / a / 0",
+        "1.5 % (a - a)",
+        "1e0 % 0",
+        "1e0 / (a - a)",
+        "a * 9223372036854775807",
+    ],
 )
 def test_overflow_and_division_by_zero_are_errors_as_in_ansi_mode(text):
-    with pytest.raises(CastError, match=r"overflow|divide by zero"):
+    with pytest.raises(CastError, match=r"overflow|(?i:divide by zero)"):
         values(text, a=[2])
 
 
 def test_decimal_arithmetic_beyond_38_digits_is_rejected():
     with pytest.raises(ExpressionError, match="requires more than 38 digits"):
         bound("fine * fine")
-    with pytest.raises(ExpressionError, match="`/` does not support decimals"):
-        bound("amount / 2")
 
 
 # Casts of ordinary columns

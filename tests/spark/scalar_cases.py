@@ -276,6 +276,20 @@ def _numbers() -> Iterator[str]:
         yield f"typeof({left} {operator} {right})"
 
 
+def _quotients() -> Iterator[str]:
+    numbers = [
+        *DECIMALS,
+        "cast(3 as int)",
+        "cast(0 as int)",
+        "cast(7 as bigint)",
+        "cast('0.01' as decimal(38,18))",
+        "1e38",
+        "cast(2.5 as float)",
+    ]
+    yield from (f"{one} {operator} {other}" for one, operator, other in product(numbers, "/%", numbers))
+    yield from (f"{one} % {other}" for one, other in product(DOUBLES, DOUBLES))
+
+
 def _moments() -> Iterator[str]:
     moments = [*DATES, *TIMESTAMPS, *LOCAL, "'2026-05-06'", "null"]
     dates = [
@@ -410,7 +424,7 @@ def _casts() -> Iterator[str]:
     yield from ("timestamp('2026-01-02')", "date('2026-01-02')", "timestamp(1785542400)", "timestamp(1.5)")
 
 
-GROUPS = (_strings, _conditions, _numbers, _moments, _hashes, _casts)
+GROUPS = (_strings, _conditions, _numbers, _moments, _hashes, _casts, _quotients)
 
 
 def shown(value: Any) -> Any:
