@@ -99,11 +99,24 @@ CASES_BY_DAY = {
         "test_head_ends_a_read_quietly": 1,
         "test_output_that_is_closed_early_ends_a_command_quietly": 6,
     },
+    "data_file/test_small_files.py": {
+        "test_default_shredding_keeps_files_of_a_corpus_small": 4,
+    },
+    "faults/test_interleavings.py": {
+        "test_a_store_that_breaks_its_promise_fails_a_check_and_the_seed_repeats_it": 1,
+    },
     "faults/test_uncertain_requests.py": {
+        "test_a_commit_that_is_stored_before_an_error_is_found": 8,
         "test_a_request_that_only_reads_fails_without_an_effect": 10,
+    },
+    "foreign/test_foreign_tables.py": {
+        "test_a_predicate_finds_the_same_rows_as_a_full_scan": 50,
     },
     "interop/test_conformance_spark.py": {
         "test_spark_selects_and_rewrites": 2,
+    },
+    "interop/test_notebooks.py": {
+        "test_a_notebook_shows_what_is_committed": 1,
     },
     "interop/test_spark_alters.py": {
         "test_spark_and_we_read_the_same_columns_that_we_widened": 1,
@@ -128,7 +141,9 @@ CASES_BY_DAY = {
     },
     "interop/test_spark_reads.py": {
         "test_spark_reads_and_appends_to_a_partitioned_table_of_ours": 3,
+        "test_spark_reads_back_its_own_values_of_every_type_from_our_table": 3,
         "test_spark_reads_every_value_as_its_parse_json_returns_it": 2,
+        "test_we_read_our_table_after_spark_changed_it": 2,
     },
     "interop/test_spark_repairs.py": {
         "test_spark_reads_the_same_rows_of_a_repaired_table": 3,
@@ -185,8 +200,14 @@ CASES_BY_DAY = {
         "test_a_write_has_the_outcome_of_delta": 4,
         "test_an_option_of_delta_is_accepted_in_any_case": 33,
     },
+    "spark/test_executors.py": {
+        "test_many_tasks_do_the_same_as_one": 3,
+    },
     "spark/test_file_metadata_on_spark.py": {
         "test_queries_have_the_files_of_sparks_own_scan": 3,
+    },
+    "spark/test_locations.py": {
+        "test_the_format_raises_before_a_job": 2,
     },
     "spark/test_merging_by_tasks.py": {
         "test_tasks_that_fail_once_leave_each_row_once": 1,
@@ -223,8 +244,15 @@ CASES_BY_DAY = {
     "test_direct_rows.py": {
         "test_random_queries_have_the_same_rows": 2,
     },
+    "write/test_corpora.py": {
+        "test_every_value_of_a_shredded_table_is_its_line": 4,
+        "test_separating_residual_rows_changes_no_value": 4,
+    },
     "write/test_failed_writes.py": {
         "test_a_failed_write_releases_its_source": 12,
+    },
+    "write/test_transferred_rows.py": {
+        "test_random_files_have_the_same_outcome_whether_their_rows_are_transferred_or_read": 1,
     },
 }
 FIXTURES = {"corpora": "interop", "browser": "interop"}
