@@ -65,8 +65,8 @@ RUST_FLOOR := 89
 LLVM_COV_VERSION := 0.9.1
 LLVM_COV := $(CURDIR)/.cache/cargo/bin/cargo-llvm-cov
 
-.PHONY: adapters archive build check test test-all spark-connect newest-spark old-spark test-rust coverage coverage-rust coverage-python corpora browser jars \
-  bench docs demo demo-spark wheel dist clean
+.PHONY: adapters archive build check test test-all spark-connect newest-spark old-spark rust-tests test-rust coverage \
+  coverage-rust coverage-python corpora browser downloads jars bench docs demo demo-spark wheel dist clean
 .DEFAULT_GOAL := build
 
 build: .venv/built .venv/kit
@@ -98,7 +98,9 @@ check: build $(ACTIONLINT)
 	$(BIN)/python rust/third_party_licenses.py --check
 	$(ACTIONLINT)
 
-test: build browser adapters $(AZURITE) $(HYPARQUET)
+# The library, for which one core compiles for minutes, is built beside the Rust tests and the downloads.
+test:
+	$(MAKE) --jobs 3 build rust-tests downloads
 	$(MAKE) test-rust
 	$(PYTEST) -m "not long and not nightly"
 	SPARK_REMOTE=$(CONNECT) $(PYTEST) tests/spark/test_core.py
@@ -124,6 +126,9 @@ old-spark: build $(OLD_PYSPARKS)
 # The Rust tests, and the unit tier of the Python tests. Python's tests cover the binding in rust/src/python, too, but
 # this is not measured.
 coverage: coverage-rust coverage-python
+
+rust-tests: .venv/created
+	$(CARGO) test --quiet --no-run $(CRATE) --workspace
 
 test-rust: build
 	$(CARGO) test --quiet $(CRATE) --workspace
@@ -198,6 +203,10 @@ $(ACTIONLINT):
 	GOBIN=$(dir $@) go install github.com/rhysd/actionlint/cmd/actionlint@v$(ACTIONLINT_VERSION)
 endif
 
+# One after the other: two runs of Maven do not share its folder.
+downloads:
+	unset MAKEFLAGS; $(MAKE) browser adapters jars $(AZURITE) $(HYPARQUET)
+
 # The corpora of tests/support/corpora.toml, from the repositories that they come from. DELTA_VARIANT_CORPORA names the
 # folder.
 corpora: DIR := $(DELTA_VARIANT_CORPORA)
@@ -218,7 +227,7 @@ $(ENGINES)/spark-newest: $(NEWEST_PYSPARK)
 ifneq ($(shell command -v mvn),)
 jars: $(DELTA_JAR) $(JAVA_ENGINES) $(KERNEL)
 endif
-test test-all: jars
+test-all: jars
 
 # Maven waits for half an hour for a server that does not answer, unless told otherwise: version 3.8 and 3.9.
 MAVEN_TIMEOUTS := -Dmaven.wagon.rto=60000 -Daether.connector.requestTimeout=60000
