@@ -42,7 +42,6 @@ class CompressedSequence(Sequence[T_co]):
 
     @property
     def blocks(self) -> tuple[Block, ...]:
-        """Return the compressed items."""
         return self._blocks
 
     def __len__(self) -> int:

@@ -21,7 +21,6 @@ def log_context(context: str) -> Iterator[None]:
 
 
 def get_logger(name: str) -> logging.Logger:
-    """Return the logger of a module of this package."""
     logger = logging.getLogger(name)
     logger.addFilter(_add_context)
     return logger

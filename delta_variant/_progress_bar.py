@@ -58,7 +58,6 @@ class Meter:
             self._show()
 
     def advance(self, files: int, bytes_: int, rows: int) -> None:
-        """Add to the counts."""
         self.files += files
         self.bytes += bytes_
         self.rows += rows

@@ -29,7 +29,6 @@ def path_step(step: str | None) -> str:
 
 
 def shorten(text: str, length: int) -> str:
-    """Return `text`, truncated to `length` characters."""
     return text if len(text) <= length else f"{text[: length - 1]}…"
 
 

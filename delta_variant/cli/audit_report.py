@@ -59,7 +59,6 @@ class Selection:
         ]
 
     def of(self, findings: Sequence[Finding]) -> list[Finding]:
-        """Return the selected findings."""
         least = SEVERITIES.index(self.severity)
         return [
             each

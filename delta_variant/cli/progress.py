@@ -40,7 +40,6 @@ class Intake:
 
     @property
     def seconds(self) -> float:
-        """Return the seconds since the start."""
         return time.monotonic() - self.started
 
     def begin(self, size: int | None) -> None:

@@ -37,7 +37,6 @@ def quotient_type(left: Any, right: Any) -> Any:
 
 
 def remainder_type(left: Any, right: Any) -> Any:
-    """Return the decimal type of a remainder."""
     scale = max(left.scale, right.scale)
     whole = min(left.precision - left.scale, right.precision - right.scale)
     return pa.decimal128(whole + scale, scale)

@@ -68,7 +68,6 @@ def _rlike(reader: Reader, value: Expression, is_negated: bool) -> Expression:
 
 
 def is_test(reader: Reader, value: Expression) -> Expression:
-    """Return the test of a value after `is`."""
     is_negated = reader.accept("not", "!")
     token = reader.token
     if reader.accept("null"):

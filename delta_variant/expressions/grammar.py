@@ -86,7 +86,6 @@ class Grammar(Reader):
         return value, None
 
     def aggregate(self) -> Aggregate:
-        """Return the aggregate function at the position."""
         name = self.token.word
         if name not in AGGREGATES or self.following.text != "(":
             self._fail_as_aggregate()
@@ -233,13 +232,11 @@ class Grammar(Reader):
         return self.following.kind == "symbol" and self.following.text == "("
 
     def _called(self) -> Expression:
-        """Return a call with a list of arguments."""
         token = self.token
         function = find_function(self.take_name().lower(), token.start)
         return function.call(self.arguments(self.expression), token.start)
 
     def _predicate(self, value: Expression) -> Expression | None:
-        """Return the test of a value at the position, or None."""
         if self.accept("is"):
             return is_test(self, value)
         is_negated = self.is_next("not", "!") and self.following.word in PREDICATES

@@ -168,7 +168,6 @@ class Cursor:
         return tuple(found)
 
     def take_names(self) -> tuple[str, ...]:
-        """Return the names in parentheses at the position."""
         self.expect("(")
         names = self.take_list(self.take_name)
         self.expect(")")

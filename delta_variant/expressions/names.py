@@ -30,7 +30,6 @@ class NameScope(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def variant_names(self) -> frozenset[str]:
-        """Return the names of the Variant columns."""
         return frozenset(self.variants)
 
     @cached_property

@@ -39,7 +39,6 @@ class _Continued:
         self._file = file
 
     def read(self, size: int) -> bytes:
-        """Return up to `size` bytes."""
         if not self._head:
             return bytes(self._file.read(size) or b"")
         taken, self._head = self._head[:size], self._head[size:]

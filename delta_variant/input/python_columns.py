@@ -257,7 +257,6 @@ def _with_all_fields(field: pa.Field[Any], values: Iterable[Any], name: str) -> 
 
 
 def _parts(values: Iterable[Any]) -> dict[str, list[Any]]:
-    """Return the values of each key of dicts."""
     found: dict[str, list[Any]] = {}
     for key, part in _pairs(values):
         found.setdefault(key, []).append(part)

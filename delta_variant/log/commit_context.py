@@ -48,7 +48,6 @@ class CommitContext:
 
     @property
     def transactions(self) -> Iterator[Txn]:
-        """Yield the application transactions."""
         return (txn for txn in (self.txn, self.origin) if txn is not None)
 
 

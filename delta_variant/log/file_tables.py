@@ -255,7 +255,6 @@ class FileKeys(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, keys: Collection[FileKey]) -> FileKeys:
-        """Return the keys of actions."""
         paths = pa.array([path for path, unique_id in keys if unique_id is None], pa.string())
         texts = pa.array([_key_text(*key) for key in keys if key[1] is not None], pa.string())
         return cls(pa.chunked_array([paths]), pa.chunked_array([texts]))
@@ -276,11 +275,9 @@ class FileKeys(msgspec.Struct, frozen=True):
 
     @property
     def has_duplicates(self) -> bool:
-        """Return whether two of the keys are equal."""
         return any(pc.count_distinct(keys).as_py() < len(keys) for keys in (self.paths, self.texts))
 
     def union(self, other: FileKeys) -> FileKeys:
-        """Return the keys of both."""
         return FileKeys(_union(self.paths, other.paths), _union(self.texts, other.texts))
 
 
@@ -335,7 +332,6 @@ def _key_text(path: str, unique_id: str | None) -> str:
 
 
 def path_keys(files: pa.RecordBatch) -> pa.Array[Any]:
-    """Return `path_key` of each path."""
     paths: pa.Array[Any] = files["path"]
     if not pc.any(pc.starts_with(paths, "file:", ignore_case=True)).as_py():
         return paths

@@ -115,7 +115,6 @@ class Span(msgspec.Struct, frozen=True):
 
     @property
     def is_commit(self) -> bool:
-        """Return whether the file is the commit of one version."""
         return self.first == self.last
 
     @property
@@ -275,7 +274,6 @@ def checkpoint_hint(store: Store) -> int | None:
 
 
 def table_not_found(store: Store) -> TableNotFoundError:
-    """Return the error of a location without a log."""
     return TableNotFoundError(
         f"there is no Delta table at {store.uri}: it has no {LOG}; check the location, or create the table "
         "with a write",

@@ -278,7 +278,6 @@ class FileChanges(msgspec.Struct, frozen=True):
         return self._with_data_change(self.rebased.after)
 
     def adds(self) -> Iterator[AddFile]:
-        """Yield the actions of all added files."""
         return chain(self.fixed_adds(), self.rebased_adds())
 
     def fixed_removes(self) -> Iterator[RemoveFile]:
@@ -290,7 +289,6 @@ class FileChanges(msgspec.Struct, frozen=True):
         return remove_actions(self.rebased.before, self.removed_at, data_change=self.data_change)
 
     def removed_table(self) -> pa.Table:
-        """Return all removed files."""
         return pa.concat_tables([self.removed, self.rebased.before])
 
     def added_table(self) -> pa.Table:
@@ -346,7 +344,6 @@ class CommitText:
             self._append(part)
 
     def parts(self) -> Iterator[bytes]:
-        """Yield the text in parts."""
         if self._file is None:
             yield from self._parts
             return
@@ -355,7 +352,6 @@ class CommitText:
             yield part
 
     def content(self) -> bytes | BinaryIO:
-        """Return the text: bytes, or the temporary file."""
         if self._file is None:
             return b"".join(self._parts)
         self._file.flush()

@@ -68,7 +68,6 @@ class CommitTables(msgspec.Struct, frozen=True):
 
     @property
     def touched(self) -> FileKeys:
-        """Return the keys of all files."""
         return FileKeys.of_table(self.removed).union(FileKeys.of_table(self.added))
 
 
@@ -206,7 +205,6 @@ class _State(_TableActions):
         return taken
 
     def apply(self, actions: Iterable[Action]) -> None:
-        """Apply the actions of one commit."""
         self.timestamp = None
         for action in actions:
             if isinstance(action, AddFile):

@@ -71,7 +71,6 @@ def to_instant(text: str, zone: str) -> datetime:
 
 
 def from_milliseconds(milliseconds: int) -> datetime:
-    """Return milliseconds since 1970 as a datetime in UTC."""
     return _EPOCH + timedelta(milliseconds=milliseconds)
 
 

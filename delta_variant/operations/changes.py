@@ -347,7 +347,6 @@ class ChangeFeed:
         ]
 
     def read(self, files: Sequence[ChangedFile], report: ReadReport, *, ahead: bool) -> RowBatches:
-        """Yield the changes in files."""
         for table, has_types in ((self.cdc_files, True), (self.data_files, False)):
             chosen = [each.file for each in files if each.has_types == has_types and each.vectors is None]
             predicate = None

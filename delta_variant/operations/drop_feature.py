@@ -114,7 +114,6 @@ class DropFeaturePlan:
 
     @property
     def added(self) -> tuple[str, ...]:
-        """Return the features that the protocol gains."""
         return (CHECKPOINT_PROTECTION,) if self.protects_history else ()
 
     def describe(self) -> Description:

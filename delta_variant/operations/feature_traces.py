@@ -202,7 +202,6 @@ class Removal:
         return {name: text for name, text in self.settings.items() if configuration.get(name) != text}
 
     def apply(self, configuration: Mapping[str, str]) -> dict[str, str]:
-        """Return properties with the settings."""
         settings = {**configuration, **self.settings}
         return {name: text for name, text in settings.items() if text is not None}
 

@@ -89,13 +89,11 @@ class FileRepairPlan:
     commit: CommitOptions
 
     def result(self, version: int | None, *, dry_run: bool) -> FileRepairResult:
-        """Return the result of the repair, or of a dry run."""
         rows = row_counts(self.lost)
         paths = tuple(map(str, self.lost["path"].to_pylist()))
         return FileRepairResult(version, paths, None if rows.null_count else total(rows), dry_run)
 
     def describe(self) -> Description:
-        """Return which entries the repair removes."""
         result, version = self.result(None, dry_run=True), self.snapshot.version
         rows = "" if result.rows is None else f", which had {count(result.rows, 'row')}"
         sentence = f"remove {count(len(result.files), 'lost file')} of {self.snapshot.num_files:,}{rows}"

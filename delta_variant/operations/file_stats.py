@@ -221,7 +221,6 @@ def _common_type(types: set[pa.DataType]) -> pa.DataType | None:
 
 
 def _texts_at(texts: Array, key: str) -> Array:
-    """Return the bounds of a path as text."""
     return pa.array((_text_at(text, key) for text in texts.to_pylist()), pa.string(), size=len(texts))
 
 

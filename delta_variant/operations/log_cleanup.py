@@ -81,7 +81,6 @@ class LogCleanupPlan:
     expired: ExpiredLog
 
     def result(self, *, dry_run: bool) -> LogCleanupResult:
-        """Return the result of the cleanup, or of a dry run."""
         files = self.expired.files
         paths, size = tuple(file.path for file in files), sum(file.size for file in files)
         return LogCleanupResult(self.expired.first_version, paths, size, dry_run)
@@ -105,7 +104,6 @@ def plan_log_cleanup(table: TableLocation) -> LogCleanupPlan:
 
 
 def run_log_cleanup(plan: LogCleanupPlan) -> LogCleanupResult:
-    """Delete the files of a plan."""
     begin("deleting", files=len(plan.expired.files))
     delete_expired(plan.store, plan.expired)
     return plan.result(dry_run=False)

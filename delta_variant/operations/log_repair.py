@@ -102,12 +102,10 @@ class LogRepairPlan:
     row_id_mark: int | None
 
     def result(self) -> LogRepairResult:
-        """Return the result of a dry run."""
         return LogRepairResult(self.files, None, None, self.row_id_mark, None, True)
 
     @property
     def files(self) -> tuple[str, ...]:
-        """Return the names of the files."""
         return tuple(path.removeprefix(f"{LOG}/") for path in self.paths)
 
     @property
@@ -116,7 +114,6 @@ class LogRepairPlan:
         return LAST_CHECKPOINT in self.paths or any(map(checkpoint_name, self.files))
 
     def describe(self) -> Description:
-        """Return which files the repair moves."""
         after = ", and write a checkpoint" if self.replaces_checkpoint else ""
         move = f"move {count(len(self.files), 'file')} from {LOG} to {SET_ASIDE}{after}"
         sentences = [move if self.files else "no file of the log contradicts its commits"]

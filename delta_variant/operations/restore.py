@@ -163,7 +163,6 @@ class RestorePlan:
 
     @property
     def has_changes(self) -> bool:
-        """Return whether the table is not in the state to restore."""
         if self.added.num_rows or self.removed.num_rows or self.domains:
             return True
         return self.after != self.present.configuration
@@ -284,7 +283,6 @@ def _check(present: Snapshot, past: Snapshot, after: TableConfiguration, removed
 
 
 def _find_missing(paths: Sequence[str], store: Store, name: NameFile) -> list[str]:
-    """Return the files that do not exist."""
     missing = []
     with Threads(16) as threads:
         for path, is_found in zip(paths, threads.map(partial(exists, store), paths), strict=True):

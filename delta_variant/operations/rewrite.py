@@ -165,7 +165,6 @@ def _change_tasks(
 
 
 def commit_plan(plan: RewritePlan, rewritten: RewrittenFiles) -> RewriteResult:
-    """Commit the files of an executed plan and return the result."""
     committed = commit_rewrite(
         plan.snapshot,
         rewritten,

@@ -161,7 +161,6 @@ class VacuumPlan:
     commit: CommitOptions
 
     def describe(self) -> Description:
-        """Return what the vacuum deletes."""
         them = "it" if len(self.files) == 1 else "them"
         size = f"{count(len(self.files), 'file')}, {size_text(self.bytes)}"
         sentence = f"delete {size}; earlier versions that need {them} can no longer be read"
@@ -360,7 +359,6 @@ def _run(plan: VacuumPlan, executor: Executor) -> CommitResult:
 
 
 def _delete_files(plan: VacuumPlan, executor: Executor) -> Mapping[str, StoreError]:
-    """Delete the files, and return the errors of those that could not be deleted, by path."""
     begin("deleting", files=len(plan.files))
     groups = executor.split(plan.files, lambda _: 1, limit=FILES_OF_TASK)
     failures: dict[str, StoreError] = {}

@@ -188,7 +188,6 @@ class WrittenRows:
     rejects: str | None = None
 
     def paths(self) -> Iterator[str]:
-        """Yield the paths of the data files."""
         return self.files.paths()
 
     def compress(self) -> WrittenRows:

@@ -118,7 +118,6 @@ class TableFeature:
 
     @property
     def lowest_reader_version(self) -> int:
-        """Return the lowest reader version of a protocol with the feature."""
         return self.legacy_reader_version or (READER_FEATURES_VERSION if self.is_reader_writer else 1)
 
 

@@ -86,7 +86,6 @@ def advance_identities(schema: StructType, given: Collection[str], rows: int) ->
 
 
 def differ_in_high_water_marks(schema: StructType, other: StructType) -> bool:
-    """Return whether schemas differ, and only in high water marks."""
     return schema != other and _without_marks(schema) == _without_marks(other)
 
 

@@ -52,7 +52,6 @@ class TableConfiguration:
 
     @property
     def properties(self) -> Mapping[str, str]:
-        """Return the texts of the table properties."""
         return self.metadata.configuration
 
     @property
@@ -62,12 +61,10 @@ class TableConfiguration:
 
     @property
     def mapping_mode(self) -> ColumnMappingMode:
-        """Return the column mapping mode."""
         return self.get(properties.COLUMN_MAPPING_MODE)
 
     @property
     def row_columns(self) -> StructType:
-        """Return the columns of rows to write."""
         return StructType((*self.schema.fields, *self.extra_columns))
 
     @property

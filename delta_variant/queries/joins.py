@@ -70,7 +70,6 @@ class Joined(Source):
         return head_of(map(query.result, plan.rows(query.inputs)), limit)
 
     def rows(self, wanted: Sequence[Input]) -> Batches:
-        """Yield all rows; see `Source.rows`."""
         return _JoinPlan(self, None).rows(wanted)
 
     def sides_of(self, expression: Expression) -> set[int]:

@@ -94,7 +94,6 @@ class _QueryGrammar(Grammar):
         """The numbers of the marks of the SELECT that name a window, with its position and its name."""
 
     def statement(self) -> Statement:
-        """Return the query at the position."""
         named, self.named_windows = self.named_windows, []
         tables = self._common_tables() if self.accept("with") else ()
         body = self._union()
@@ -293,7 +292,6 @@ class _QueryGrammar(Grammar):
         return Derived(statement, alias, self._columns_of(alias))
 
     def _columns_of(self, alias: str | None) -> tuple[str, ...]:
-        """Return the names of columns after an alias."""
         return self.take_names() if alias is not None and self.is_next("(") else ()
 
     def _changes(self) -> TableName:

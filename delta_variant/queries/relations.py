@@ -142,7 +142,6 @@ class Relation(NamedTuple):
     where: Expression | None
 
     def read(self, outputs: Mapping[str, Expression], limit: int | None = None) -> Batches:
-        """Yield the values of bound expressions."""
         return self.source.read(outputs, self.where, limit)
 
 
@@ -193,7 +192,6 @@ class TableSource(Source):
         return TableRows.of(self.snapshot, query, "error")
 
     def rows(self, wanted: Sequence[Input]) -> Batches:
-        """Yield all rows; see `Source.rows`."""
         return self.read({input_name(each): each for each in wanted}, None)
 
 
@@ -205,7 +203,6 @@ class StoredRows(Source):
         self.load = load
 
     def rows(self, wanted: Sequence[Input]) -> Batches:
-        """Yield all rows; see `Source.rows`."""
         names = set(map(input_column, wanted))
         # The evaluation casts, after rows are excluded.
         uncast = list(dict.fromkeys(map(without_cast, wanted)))

@@ -55,7 +55,6 @@ class SelectPlanner:
         """The names in HAVING of items that hide a column, and the values of both."""
 
     def plan(self) -> View:
-        """Return the view of the result."""
         select, source = self.select, FromClause(self.context, self.tables)
         self.view = source.view(select.source)
         for condition in conjuncts(select.where):

@@ -106,7 +106,6 @@ class Numbered(Source):
         self.scope = msgspec.structs.replace(known, schema=pa.schema(fields))
 
     def rows(self, wanted: Sequence[Input]) -> Batches:
-        """Yield all rows; see `Source.rows`."""
         columns, selected, calls = Columns("c"), {}, {}
         read = self.engine.as_read(wanted)
         for each in read:
@@ -244,7 +243,6 @@ class Exploded(Source):
         return narrowed.read(outputs, conjunction(*parts), limit)
 
     def rows(self, wanted: Sequence[Input]) -> Batches:
-        """Yield all rows; see `Source.rows`."""
         uncast = list(dict.fromkeys(map(without_cast, wanted)))
         of_parts = [each for each in uncast if input_column(each) == self.name]
         passed = {input_name(each): each for each in uncast if each not in of_parts}

@@ -176,7 +176,6 @@ def _run_statement(statement: ParsedStatement, call: _Call) -> QueryResult:
 
 
 def _rows(query: str, call: _Call) -> NumberedRows:
-    """Return the rows of a query."""
     literals = {name: _literal(name, value) for name, value in call.parameters.items()}
     statement, marked = parse_statement(query, literals)
     opened = _Tables(call)
@@ -216,7 +215,6 @@ def _literal(name: str, value: Any) -> Literal:
 
 
 def _unknown_table(name: Sequence[str], call: _Call) -> ExpressionError:
-    """Return the error for the name of a table that is not known."""
     known = list_names(call.tables, name[-1])
     return ExpressionError(
         f"unknown table `{'.'.join(name)}`: {call.way}, or write its path as delta.`path`"

@@ -152,7 +152,6 @@ Body: TypeAlias = Select | SetOperation | Statement | Values
 
 
 def mark(number: int) -> Name:
-    """Return the mark of a tree by its number."""
     return Name((MARK, str(number)))
 
 

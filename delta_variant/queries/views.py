@@ -48,7 +48,6 @@ class View(NamedTuple):
 
     @property
     def rows(self) -> Relation:
-        """The rows of the source."""
         return Relation(self.source, None if self.where is None else self.source.scope.condition(self.where))
 
     def select(self, condition: Expression | None) -> View:

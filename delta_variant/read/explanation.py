@@ -40,7 +40,6 @@ class ReadReport:
     files: list[FileReport] = field(default_factory=list)
 
     def add(self, plan: FilePlan) -> None:
-        """Add the plan of a read."""
         self.num_files += plan.num_files
         self.num_bytes += plan.num_bytes
         self.plans.append(plan)

@@ -222,7 +222,6 @@ class FileReader:
 
     @property
     def row_groups(self) -> list[RowRange]:
-        """Return the rows of each row group."""
         ends = list(accumulate(rows for rows, _ in self.native.row_groups))
         return list(zip([0, *ends], ends, strict=False))
 

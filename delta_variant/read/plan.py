@@ -49,7 +49,6 @@ class FilePlan(msgspec.Struct, frozen=True):
 
     @classmethod
     def whole(cls, files: pa.Table) -> FilePlan:
-        """Return the plan that reads all of some files."""
         return cls(None, files, files.num_rows, total(files["size"]), 0, 0, 0, {})
 
     @property

@@ -82,7 +82,6 @@ class Query(msgspec.Struct, frozen=True, dict=True):
 
     @classmethod
     def of_expressions(cls, outputs: Mapping[str, Expression], predicate: Expression | None) -> Query:
-        """Return the query for bound expressions."""
         return cls({}, predicate, ())._with(outputs, None)
 
     def _with(self, outputs: Mapping[str, Expression], hint: Expression | None) -> Query:
@@ -108,7 +107,6 @@ class Query(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def schema(self) -> pa.Schema:
-        """Return the schema of the result."""
         return pa.schema([self._field(name, each) for name, each in self.outputs.items()])
 
     @cached_property
@@ -207,7 +205,6 @@ def _filtered(batch: pa.RecordBatch, mask: Any) -> pa.RecordBatch:
 
 
 def rows_without_columns(count: int) -> pa.RecordBatch:
-    """Return a batch with `count` rows and no columns."""
     rows: Any = pa.StructArray.from_buffers(pa.struct([]), count, [None])
     return pa.RecordBatch.from_struct_array(rows)
 
@@ -274,7 +271,6 @@ class _Lateral(msgspec.Struct, frozen=True):
         return msgspec.structs.replace(scope, schema=scope.schema.append(pa.field(self.name, PARTS)))
 
     def reads(self, expression: Expression) -> bool:
-        """Return whether an expression reads the parts."""
         return self.name in map(input_column, expression_inputs([expression]))
 
     def select(self, predicate: Expression | None) -> tuple[Expression | None, _Lateral]:

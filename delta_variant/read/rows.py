@@ -97,7 +97,6 @@ class _Started(msgspec.Struct):
     """Raised after the rows that were read ahead."""
 
     def rows(self) -> Iterator[_Decoded]:
-        """Yield the rows in their order."""
         yield from self.head
         if self.error is not None:
             try:
@@ -122,7 +121,6 @@ class _FileRead(msgspec.Struct, frozen=True):
         return _Started(file, plan, [], self._batches(file, plan))
 
     def open(self, entry: FileEntry) -> _Started:
-        """Open a file, and plan its rows."""
         return self.start(self.table.open(entry))
 
     def start_ahead(self, entry: FileEntry) -> _Started:

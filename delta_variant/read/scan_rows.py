@@ -69,7 +69,6 @@ class ScanRows(ABC):
 
     @property
     def schema(self) -> pa.Schema:
-        """Return the schema of the rows."""
         return self.bound.schema
 
     @property
@@ -117,7 +116,6 @@ class ScanRows(ABC):
         return self.split() if self.limit is None else iter([self])
 
     def head(self: Rows, limit: int) -> Rows:
-        """Return the first rows, at most `limit`."""
         return replace(self, limit=limit if self.limit is None else min(limit, self.limit))
 
     def count(self) -> int:

@@ -68,7 +68,6 @@ def describe_unreadable(before: Metadata, after: Metadata) -> Incompatibility | 
 
 
 def _partition_names(metadata: Metadata, schema: StructType, mode: ColumnMappingMode) -> list[str]:
-    """Return the physical names of the partition columns."""
     fields = {field.name: field for field in schema.fields}
     return [physical_name(fields[name], mode) for name in metadata.partition_columns]
 

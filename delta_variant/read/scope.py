@@ -106,7 +106,6 @@ class Scope(NameScope, frozen=True, dict=True):
         return found if found or hidden is None else [hidden]
 
     def whole_columns(self) -> Mapping[str, Expression]:
-        """Return an expression for each column, by name."""
         return {name: self.of_file(self.bind(Name((name,)))) for name in self.schema.names}
 
     def variants_unread_by(self, expressions: Iterable[Expression]) -> frozenset[str]:

@@ -47,7 +47,6 @@ HEADINGS = (
 
 
 def explorer_page(exploration: Exploration) -> str:
-    """Return the page of a table."""
     name = exploration.name.rstrip("/").rsplit("/", 1)[-1]
     rows, files = count(exploration.rows, "row"), count(exploration.files, "file")
     subtitle = f"{exploration.name}: version {exploration.version}, {rows} in {files}"

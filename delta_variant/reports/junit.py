@@ -23,8 +23,6 @@ class Check:
 
 
 def junit_xml(name: str, checks: Sequence[Check]) -> str:
-    """Return a test suite of checks."""
-
     def count(outcome: str) -> str:
         return str(sum(each.outcome == outcome for each in checks))
 

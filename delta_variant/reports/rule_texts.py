@@ -36,12 +36,10 @@ def rules() -> list[str]:
 
 
 def first_text(rule: str) -> RuleText:
-    """Return the first row of the catalogue for a rule."""
     return next(text for (name, _), text in _texts().items() if name == rule)
 
 
 def rule_text(rule: str, severity: str) -> RuleText:
-    """Return the row of the catalogue for a rule and a severity."""
     return _texts()[rule, severity]
 
 

@@ -69,7 +69,6 @@ class VariantColumn(msgspec.Struct, frozen=True):
 
     @property
     def bytes(self) -> int:
-        """Return the compressed bytes of its leaf columns."""
         return self.metadata.bytes + sum(node.bytes for node in self.paths)
 
 

@@ -48,7 +48,6 @@ class MicroBatch:
 
     @classmethod
     def of(cls, df: DataFrame, number: int) -> MicroBatch:
-        """Return the batch that this thread runs."""
         session: Any = df.sparkSession
         if is_remote():
             # The function runs in a process of its own, which Spark does not tell about the query.

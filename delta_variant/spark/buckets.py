@@ -59,6 +59,5 @@ def _hashed(values: Any) -> Array:
 
 
 def split_rows(rows: pa.Table, numbers: Array) -> Iterator[tuple[int, pa.Table]]:
-    """Yield each number and its rows, in the order of the numbers."""
     for number, positions in positions_by_number(numbers):
         yield number, rows.take(positions)

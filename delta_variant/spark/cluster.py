@@ -271,7 +271,6 @@ def _problems(uri: str, driver: WorkerReport, executors: tuple[WorkerReport, ...
 
 
 def _group(executors: tuple[WorkerReport, ...], name: str) -> list[tuple[Any, list[WorkerReport]]]:
-    """Return the values of an attribute, each with the reports that have it."""
     groups: dict[Any, list[WorkerReport]] = defaultdict(list)
     for each in executors:
         groups[getattr(each, name)].append(each)

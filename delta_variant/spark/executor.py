@@ -112,14 +112,12 @@ class KeyedRows:
 
     @property
     def schema(self) -> SparkStruct:
-        """Return the schema of the rows that are read."""
         types: list[Any] = [pa.int32(), *self.task.orders[0].types]
         appended = pa.schema(list(zip(self.names, types, strict=True)))
         columns = (*row_columns(self.task.version.configuration), *from_arrow(appended).fields)
         return to_spark(StructType(columns))
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of each group of files."""
         version = replace(self.task.version, store=open_store(self.uri, self.storage_options))
         for number, files in unpack_batches(batches):
             yield from cast_for_spark(self._rows(version, number, files), self.schema)
@@ -285,7 +283,6 @@ class EachTask:
     packed: Sequence[bytes] = ()
 
     def run(self, store: Store, name: NameFile, batches: Iterator[pa.RecordBatch]) -> Iterator[Any]:
-        """Yield the number and the result of each task."""
         for packed in self._of_partition(batches):
             number, task = unpack_sharing(packed, self.shared)
             result = task(store, name)

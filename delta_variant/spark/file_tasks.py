@@ -153,7 +153,6 @@ class ChunkTask:
     chunk_bytes: int
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Yield rows of CHUNK."""
         task, number = _partition(), 0
         for rows in self._collect(batches):
             for values, positions in split_by_partition(rows, self.task.table):

@@ -39,7 +39,6 @@ class Position:
 
     @property
     def offset(self) -> dict[str, Any]:
-        """Return the offset for a checkpoint of Spark."""
         return {name: value for name, value in asdict(self).items() if value is not None}
 
 
@@ -71,15 +70,12 @@ class Follower:
 
     @property
     def store(self) -> Store:
-        """Return the store of the table."""
         return self.table.store
 
     def latest(self) -> int:
-        """Return the latest version."""
         return latest_version(self.store)
 
     def position(self, version: int, *, is_initial: bool = False) -> Position:
-        """Return the position before the files of a version."""
         return Position(version, is_initial=is_initial, table_id=self.table.metadata.id)
 
     def check_start(self, position: Position) -> None:

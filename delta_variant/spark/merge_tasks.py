@@ -104,7 +104,6 @@ class MergeTable:
     options: WriteOptions
 
     def rows(self, version: TableVersion, source: pa.RecordBatch) -> MergeRows:
-        """Return the merge of some rows of the source."""
         rules = RowRules.of(version.configuration)
         return MergeRows(version, Join(source, self.join), self.clauses, rules)
 
@@ -119,7 +118,6 @@ class MergeTable:
 
 
 def _row(part: int, side: int, value: object) -> pa.RecordBatch:
-    """Return a batch of one row of PART."""
     row = {"part": part, "side": side, "message": pack(value)}
     return pa.RecordBatch.from_pylist([row], PART_SCHEMA)
 
@@ -147,7 +145,6 @@ class SourceTask:
     join: JoinPredicate
 
     def __call__(self, batches: Batches) -> Batches:
-        """Yield rows of SOURCE."""
         kept: list[pa.RecordBatch] = []
         size = 0
         for batch in batches:
@@ -186,7 +183,6 @@ class BucketTask:
     buckets: int
 
     def __call__(self, batches: Batches) -> Batches:
-        """Yield the rows of each bucket."""
         for stream in unpack_batches(batches):
             rows = from_ipc(stream)
             numbers = buckets_of(self.join.source_keys(whole_batch([rows], rows.schema)), self.buckets)
@@ -426,7 +422,6 @@ class _FileChanges:
 
 
 def _changes_of(matched: Sequence[MatchedRows]) -> Iterator[_FileChanges]:
-    """Yield the changed rows of each file."""
     for number in {each.bin for each in matched}:
         parts = [each for each in matched if each.bin == number]
         files = {file: entry for each in parts for file, entry in each.files.items()}

@@ -144,7 +144,6 @@ class _StoredRows:
         return sum(chunk.bytes for chunk in self.chunks)
 
     def collect(self, monitor: Monitor) -> list[Any]:
-        """Return the streams of all rows."""
         small = [unpack(message) for message in self.small if message is not None]
         if len(small) == len(self.chunks):
             return small

@@ -118,7 +118,6 @@ def _post(
 
 
 def _plan(name: str, accumulators: Mapping[str, int]) -> dict[str, Any]:
-    """Return a plan of one node with metrics."""
     metrics = [
         {"name": text, "accumulatorId": number, "metricType": _metric_type(text)}
         for text, number in accumulators.items()

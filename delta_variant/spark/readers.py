@@ -69,7 +69,6 @@ class FileReader:
 
     @property
     def schema(self) -> SparkStruct:
-        """Return the schema of the rows that are read."""
         query, columns = self.query, self.table.configuration.schema.fields
         types = {each.name: each.metadata for each in columns if TYPE_TEXT in each.metadata}
         sources = {name: padded_column(each) for name, each in query.outputs.items()} if types else {}
@@ -81,7 +80,6 @@ class FileReader:
 
     @property
     def query(self) -> Query:
-        """Return the query over the rows."""
         return Query.of(self.table.configuration, self.columns, self.where)
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -94,7 +92,6 @@ class FileReader:
         yield from cast_for_spark(self.rows(self.table.open(), files), self.schema)
 
     def rows(self, table: TableVersion, files: Sequence[Any]) -> Iterator[pa.RecordBatch]:
-        """Yield the matching rows of files."""
         query, pruning_predicate = self.query, None
         if query.predicate is not None:
             pruning_predicate = pruning_predicate_of(query.predicate, table.partition_columns)

@@ -65,7 +65,6 @@ def broadcast_bytes(spark: SparkSession) -> int:
 
 
 def is_case_sensitive(spark: SparkSession) -> bool:
-    """Return whether the names of columns are case-sensitive in a session."""
     return spark.conf.get("spark.sql.caseSensitive", "false") == "true"
 
 

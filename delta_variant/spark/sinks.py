@@ -79,7 +79,6 @@ class Sink:
         )
 
     def write(self, batches: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
-        """Write the rows of a task."""
         context = TaskContext.get()
         query, batch = (
             None if context is None else context.getLocalProperty(name) for name in (QUERY_ID, BATCH_ID)

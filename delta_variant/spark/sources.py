@@ -149,7 +149,6 @@ def _tasks(files: int, size: int) -> int:
 
 
 def read_group(reader: FileReader, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-    """Yield the matching rows of a group of files."""
     assert isinstance(partition, FileGroup)
     freeze_modules()
     with report_errors():

@@ -40,7 +40,6 @@ class Allowance:
 
     @classmethod
     def of(cls, options: Mapping[str, Any]) -> Allowance:
-        """Return the allowance that options specify."""
         size = options.get("max_bytes_per_trigger", inf)
         return cls(options.get("max_files_per_trigger", MAX_FILES_PER_TRIGGER if size == inf else inf), size)
 

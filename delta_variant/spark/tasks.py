@@ -104,13 +104,11 @@ class TaskTable:
         return cls(table.configuration, table.version, storage_options)
 
     def open(self) -> TableVersion:
-        """Return the version with its store."""
         store = open_store(self.configuration.uri, self.storage_options)
         return TableVersion(store, self.version, self.configuration)
 
 
 def pack(value: object) -> bytes:
-    """Return a value as the content of a message."""
     return pickle.dumps(value)
 
 
@@ -160,7 +158,6 @@ def unpack_sharing(content: bytes, shared: Sequence[Shared]) -> Any:
 
 
 def to_ipc(rows: pa.Table | pa.RecordBatch, compression: Literal["zstd"] | None = None) -> bytes:
-    """Return rows as a stream of Arrow IPC."""
     sink, options = pa.BufferOutputStream(), pa.ipc.IpcWriteOptions(compression=compression)
     with pa.ipc.new_stream(sink, rows.schema, options=options) as writer:
         writer.write(rows)
@@ -168,7 +165,6 @@ def to_ipc(rows: pa.Table | pa.RecordBatch, compression: Literal["zstd"] | None 
 
 
 def from_ipc(stream: bytes) -> pa.Table:
-    """Return the rows of a stream of Arrow IPC."""
     return pa.ipc.open_stream(stream).read_all()
 
 
@@ -178,7 +174,6 @@ def message(value: object) -> pa.RecordBatch:
 
 
 def messages(rows: Sequence[Any]) -> list[Any]:
-    """Return the values of messages."""
     return [unpack(row["message"]) for row in rows]
 
 

@@ -382,6 +382,5 @@ def _assign_identities(df: DataFrame, identities: Sequence[IdentityColumn]) -> D
 
 
 def _rows_of_partitions(df: DataFrame) -> dict[int, int]:
-    """Return the number of rows of each partition that has any."""
     counted = df.groupBy(sql.spark_partition_id().alias("partition")).count()
     return {row["partition"]: row["count"] for row in counted.collect()}

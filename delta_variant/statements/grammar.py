@@ -89,7 +89,6 @@ class StatementGrammar(Grammar):
         return string_value(self.take())
 
     def number(self) -> str:
-        """Return the digits of a number that is not negative."""
         if self.token.kind != "number" or not self.token.text.isdecimal():
             self.fail("an integer from 0")
         return self.take().text
@@ -141,7 +140,6 @@ class StatementGrammar(Grammar):
             self._skip()
 
     def enclosed_query(self) -> str:
-        """Return the query in parentheses at the position."""
         self.expect("(")
         start = self.token.start
         while not self.is_next(")"):
@@ -151,7 +149,6 @@ class StatementGrammar(Grammar):
         return query
 
     def rest(self) -> str:
-        """Return the rest of the text."""
         start = self.token.start
         while self.token.kind != "end":
             self.take()

@@ -124,7 +124,6 @@ def _texts(values: Any) -> list[tuple[str, str | None]] | None:
 
 
 def show_detail(table: TableLocation, session: Session) -> pa.Table:
-    """Return one row that describes a table."""
     snapshot = load_latest(table)
     metadata, protocol = snapshot.metadata, snapshot.protocol
     created = metadata.created_time

@@ -93,7 +93,6 @@ class Text(msgspec.Struct, frozen=True):
     queries: tuple[tuple[int, str], ...] = ()
 
     def with_values(self, session: Session) -> Text:
-        """Return the text with the values of its subqueries."""
         text = self
         for start, query in reversed(self.queries):
             value = _scalar_text(session.rows(query).first(2))

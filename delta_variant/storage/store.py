@@ -357,7 +357,6 @@ def read_end(store: Store, path: str, length: int) -> tuple[int, bytes]:
 
 
 def size(store: Store, path: str) -> int:
-    """Return the size of a file in bytes."""
     return _request(store, path, lambda objects, key: objects.head(key).size)
 
 
@@ -506,7 +505,6 @@ class Upload:
             self._upload.write(data)
 
     def close(self) -> None:
-        """Complete the upload."""
         with translate_errors(self._table, self._file):
             self._upload.close()
 

@@ -153,12 +153,10 @@ def _nested(
 
 
 def contains_variants(field: pa.Field[Any]) -> bool:
-    """Return whether a field is a Variant or has one within."""
     return _converter(field, "json") is not None
 
 
 def is_variant(field: pa.Field[Any]) -> bool:
-    """Return whether a field is a Variant."""
     return EXTENSION.items() <= (field.metadata or {}).items()
 
 

@@ -148,7 +148,6 @@ def _arrow_type(spec: Spec) -> pa.DataType:
 
 
 def _simple_type(name: str) -> pa.DataType:
-    """Return the Arrow type of a SQL type."""
     sizes = DECIMAL.fullmatch(name)
     if sizes is not None and int(sizes[2]) <= int(sizes[1]) in range(1, 39):
         return pa.decimal128(int(sizes[1]), int(sizes[2]))

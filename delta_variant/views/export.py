@@ -328,7 +328,6 @@ class _Written(NamedTuple):
 
 
 def _write(plan: _Plan, entries: Sequence[FileEntry], paths: Sequence[str]) -> list[_Written]:
-    """Write the files of the view for data files."""
     view, store, keys = plan.view, plan.store, _keys_of_source(plan.added).to_pylist()
     indexed = {tuple(field.name for field in chain) for chain in plan.after.stats_columns}
     leaves = [leaf for leaf in leaves_of(view.shape.file_schema) if leaf.path in indexed]

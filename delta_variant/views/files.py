@@ -44,11 +44,9 @@ class ViewFile(msgspec.Struct, frozen=True):
 
     @property
     def size(self) -> int:
-        """Return the length of the file in bytes."""
         return self.data_end + len(self.footer)
 
     def open(self) -> OpenFile:
-        """Open the file."""
         if self.rewritten is not None:
             os.utime(Path(self.store.uri, self.path))
         return OpenFile(self)
@@ -156,12 +154,10 @@ class View:
 
     @property
     def schema(self) -> pa.Schema:
-        """Return the Arrow schema of the columns."""
         return self.shape.query.schema
 
     @cached_property
     def reader(self) -> TableReader:
-        """Return the reader of the data files."""
         return TableReader.of(self._snapshot)
 
     @cached_property
@@ -171,7 +167,6 @@ class View:
 
     @cached_property
     def by_name(self) -> Mapping[str, ViewFile]:
-        """Return the files by name."""
         return {file.name: file for file in self.files}
 
     def _file(self, reader: FileReader) -> ViewFile:

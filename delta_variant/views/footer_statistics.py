@@ -21,7 +21,6 @@ class Leaf(NamedTuple):
 
 
 def leaves_of(schema: pa.Schema) -> list[Leaf]:
-    """Return the leaf columns of a file."""
     leaves = (leaf for field in schema for leaf in _walk(field, ()))
     return [Leaf(position, *leaf) for position, leaf in enumerate(leaves)]
 

@@ -78,7 +78,6 @@ def _bounded_leaves(schema: pa.Schema) -> list[str]:
 
 
 def _groups(batches: Iterable[pa.RecordBatch]) -> Iterator[list[pa.RecordBatch]]:
-    """Yield the batches of each row group."""
     group: list[pa.RecordBatch] = []
     for batch in batches:
         group.append(batch)

@@ -62,7 +62,6 @@ class Shape(msgspec.Struct, frozen=True):
 
     @property
     def file_schema(self) -> pa.Schema:
-        """Return the schema of the files."""
         return pa.schema(
             [
                 field.with_type(pa.struct([(ROOT, field.type)])) if is_variant and field.nullable else field

@@ -49,7 +49,6 @@ class ChangeWriter:
             self._router.add(rows.append_column(CHANGE_TYPE.name, kind))
 
     def close(self) -> WrittenFiles:
-        """Finish the files and return them."""
         return self._router.close()
 
     def discard(self) -> None:

@@ -102,7 +102,6 @@ class ConcurrentRows(ConcurrentVectors):
         return count == len(rows) + sum(end - start for start, end in subtract_rows(file.rows_after, None))
 
     def _own_rows(self, file: AddedAgain) -> Array:
-        """Return the rows that this change marks in a file."""
         if file.key not in self._own:
             own = load_deleted(self._table, self._marked_by_key[file.key].deletion_vector)
             ranges = subtract_rows(own, file.rows_before)

@@ -40,7 +40,6 @@ class AddedAgain(msgspec.Struct, frozen=True):
 
     @property
     def key(self) -> str:
-        """Return the path key of the file."""
         return file_key(self.after)[0]
 
 

@@ -178,7 +178,6 @@ class NewFileWriters:
         return RewrittenPart(none, (), WrittenFiles.join(files), changes, 0, 0)
 
     def discard(self) -> None:
-        """Remove these files."""
         for each in (*self._routers(), *self._residual.values(), self._changes):
             if each is not None:
                 each.discard()

@@ -213,7 +213,6 @@ class PartitionedFiles(Generic[AnySeries]):
             self._finish(max(self.open, key=lambda each: self.open[each].memory))
 
     def series(self, values: PartitionValues) -> AnySeries:
-        """Return the open files of a partition."""
         if values not in self.open:
             if len(self.open) == self._max_open:
                 self._finish(next(iter(self.open)))
@@ -223,7 +222,6 @@ class PartitionedFiles(Generic[AnySeries]):
     def new_files(
         self, values: PartitionValues, invalid_values: InvalidValueHandler, *, separates: bool = False
     ) -> FileSeries[BatchOrigin]:
-        """Return a series of new files of a partition."""
         return FileSeries(
             self._store,
             partial(self._new_path, values),
@@ -235,7 +233,6 @@ class PartitionedFiles(Generic[AnySeries]):
         )
 
     def next_name(self) -> str:
-        """Return the name of the next file."""
         return self._name(next(self._numbers))
 
     def _new_path(self, values: PartitionValues) -> str:
@@ -256,7 +253,6 @@ class PartitionedFiles(Generic[AnySeries]):
         discard(self._store, [file.path for file in written if not file.rows])
 
     def close(self) -> WrittenFiles:
-        """Finish all files and return them."""
         while self.open:
             self._finish(next(iter(self.open)))
         return WrittenFiles.of(self._files, self._adds)
@@ -351,7 +347,6 @@ class WrittenFiles:
         return replace(self, files=CompressedSequence.of(self.files), adds=CompressedSequence.of(self.adds))
 
     def without(self, paths: Set[str]) -> WrittenFiles:
-        """Return the files without those of some paths."""
         if paths.isdisjoint(self.paths()):
             return self
         kept = [each for each in zip(self.files, self.adds, strict=True) if each[0].path not in paths]
@@ -361,7 +356,6 @@ class WrittenFiles:
         return len(self.adds)
 
     def paths(self) -> Iterator[str]:
-        """Yield the paths of the files."""
         return (decode_path(add.path) for add in self.adds)
 
     def entries(self) -> Iterator[FileEntry]:

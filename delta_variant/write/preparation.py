@@ -89,7 +89,6 @@ class TableOptions:
 
     @property
     def partition_columns(self) -> tuple[str, ...] | None:
-        """Return the requested partition columns, None to use those of the table."""
         names = self.partition_by
         return None if names is None else one_or_more("names", "partition_by", names)
 
@@ -104,7 +103,6 @@ class WriteRequest:
 
     @property
     def names(self) -> list[str]:
-        """Return the names of the columns."""
         return [field.name for field in self.columns.fields]
 
 

@@ -57,7 +57,6 @@ class ChangedBatch:
 
     @property
     def changed(self) -> Array:
-        """Return for each row of the batch whether it changed."""
         return pc.or_(self.updated, pc.invert(self.remaining))
 
     def with_row_ids(self, moving: pa.RecordBatch | None) -> pa.RecordBatch:
@@ -123,7 +122,6 @@ class RewrittenFiles:
         return self.removed.num_rows - len(self.marked)
 
     def paths(self) -> Iterator[str]:
-        """Yield the paths of all files written."""
         return chain(self.files.paths(), self.changes.paths(), self.vector_files)
 
 
@@ -170,7 +168,6 @@ class RewrittenPart:
         )
 
     def paths(self) -> Iterator[str]:
-        """Yield the paths of all files written."""
         return chain(self.files.paths(), self.changes.paths(), self.vector_files)
 
 

@@ -183,7 +183,6 @@ class Router:
         return self._small_files[size]
 
     def close(self) -> WrittenFiles:
-        """Finish all files and return them."""
         files = self._files.close()
         own = [] if self._own_residual is None else [self._own_residual.close()]
         return WrittenFiles.join([files, *own])
@@ -277,7 +276,6 @@ class ResidualFiles:
         return _ResidualSeries(files, self._files.columns.variants, self._files.options.sample_bytes)
 
     def add(self, values: PartitionValues, rows: pa.RecordBatch) -> None:
-        """Add rows with the columns of files of a partition."""
         self._partitions.add(values)
         self.num_rows += rows.num_rows
         self._begun.append(self._thread.submit(self._files.add, values, rows, BatchOrigin(None, 0, None)))
@@ -298,7 +296,6 @@ class ResidualFiles:
         return self._files.open[values].take_few(columns) if values in self._files.open else []
 
     def close(self) -> WrittenFiles:
-        """Finish all files and return them."""
         while self._begun:
             self._begun.popleft().result()
         self._thread.shutdown()

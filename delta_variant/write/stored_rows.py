@@ -57,11 +57,9 @@ class StoredRows(msgspec.Struct, frozen=True):
 
     @property
     def num_rows(self) -> int:
-        """Return the number of rows."""
         return self.rows[1] - self.rows[0]
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """Yield the decoded rows."""
         return self.read([self.rows])
 
 

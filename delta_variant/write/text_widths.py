@@ -52,7 +52,6 @@ class TextWidths:
 
 
 def _values(array: Array, path: FieldPath, rows: Array) -> tuple[Array, Array]:
-    """Return the values at a path within an array, and the row of each; `rows` are those of the array."""
     if not path:
         return array, rows
     if pa.types.is_struct(array.type):

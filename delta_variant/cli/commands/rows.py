@@ -233,7 +233,6 @@ class Clause:
             raise typer.BadParameter(f"{self.option} requires --set, because there is no source row")
 
     def add(self, merging: Merge) -> Merge:
-        """Return a merge with the clause."""
         kind = KINDS[self.option]
         if kind.assign is not None and (self.updates or kind.apply is None):
             return kind.assign(merging, self.updates, self.where)

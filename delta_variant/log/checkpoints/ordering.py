@@ -75,7 +75,6 @@ class Layout:
 
     @classmethod
     def of(cls, state: Snapshot, files: Files) -> Layout:
-        """Return the layout for the files of a snapshot."""
         mode = state.configuration.mapping_mode
         by_name = {each.name: each for each in state.schema.fields}
         partitions = [physical_name(by_name[name], mode) for name in state.partition_columns]
@@ -86,7 +85,6 @@ class Layout:
         return cls(partitions, leaves, order, sample)
 
     def summary(self, files: pa.Table, sidecar: str, size_in_bytes: int) -> Summary:
-        """Return the summary of files that are in one sidecar."""
         return summarize(files, self.leaves, self.partitions, sidecar, size_in_bytes)
 
     def tables(self, files: Files, num_files: int) -> Iterator[pa.Table]:
@@ -215,7 +213,6 @@ def _gain(pairs: Sequence[tuple[Any, Any]]) -> float:
 
 
 def _tables(batches: Iterable[pa.RecordBatch], num_files: int) -> Iterator[pa.Table]:
-    """Yield tables of `num_files`, the last one of fewer."""
     held: list[pa.RecordBatch] = []
     size = 0
     for batch in batches:

@@ -211,7 +211,6 @@ class _JsonFile:
         yield from files_table([each for each in self.contents if isinstance(each, AddFile)]).to_batches()
 
     def tombstones(self) -> Iterator[pa.RecordBatch]:
-        """Yield the tombstones."""
         removes = [each for each in self.contents if isinstance(each, RemoveFile)]
         yield from tombstones_table(removes).to_batches()
 
@@ -234,7 +233,6 @@ class CheckpointFile:
 
     @cached_property
     def add_groups(self) -> list[int]:
-        """Return the row groups with files."""
         return _groups_of(self, "add")
 
     def pieces(self) -> list[Piece]:
@@ -255,7 +253,6 @@ class CheckpointFile:
         return _read_adds(self, columns, self.add_groups if groups is None else groups)
 
     def tombstones(self) -> Iterator[pa.RecordBatch]:
-        """Yield the tombstones."""
         return _read_removes(self)
 
 
@@ -289,7 +286,6 @@ class SidecarPart:
         yield from self.open().files(columns)
 
     def tombstones(self) -> Iterator[pa.RecordBatch]:
-        """Yield the tombstones."""
         yield from self.open().tombstones()
 
     def open(self) -> CheckpointFile:

@@ -68,7 +68,6 @@ _DECODER = msgspec.json.Decoder(Summary)
 
 
 def tags_of(summary: Summary) -> dict[str, str | None]:
-    """Return the tags of a sidecar with its summary."""
     return {SUMMARY_TAG: msgspec.json.encode(summary).decode()}
 
 

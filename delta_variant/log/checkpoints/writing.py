@@ -281,7 +281,6 @@ def _keep_sidecars(contents: _Contents, encoder: _Encoder) -> Kept | None:
 
 
 def _write_sidecar(store: Store, encoder: _Encoder, rows: Iterable[pa.RecordBatch]) -> tuple[str, int]:
-    """Write a sidecar, and return its name and size."""
     name, data = f"{uuid4()}.parquet", encoder.content(rows)
     put(store, f"{SIDECARS}/{name}", data)
     return name, len(data)
@@ -297,7 +296,6 @@ class _Encoder:
 
     @classmethod
     def of(cls, state: Snapshot) -> _Encoder:
-        """Return the encoder for the checkpoints of a table."""
         codec = state.configuration.get(properties.COMPRESSION_CODEC) or "snappy"
         page_version = state.configuration.get(properties.PARQUET_FORMAT_VERSION)
         return cls(_AddLayout.of(state), codec, "2.0" if page_version == 2 else "1.0")
@@ -332,7 +330,6 @@ class _Encoder:
         return {"sidecarFileSchema": to_json(from_arrow(pa.schema([self._add, _REMOVE])))}
 
     def content(self, batches: Iterable[pa.RecordBatch]) -> bytes:
-        """Return the file of batches."""
         sink = io.BytesIO()
         self.encode(sink.write, batches)
         return sink.getvalue()

@@ -127,7 +127,6 @@ def drop_constraint(
 
 
 def has_constraint(name: str, snapshot: Snapshot) -> bool:
-    """Return whether a table has a CHECK constraint."""
     return _key_of(snapshot, name) is not None
 
 

@@ -124,7 +124,6 @@ def _with_field(columns: StructType, addition: Addition) -> StructType:
 def _placed(
     fields: tuple[StructField, ...], field: StructField, position: Position | None
 ) -> tuple[StructField, ...]:
-    """Return other fields with a field at its place."""
     if position is None:
         return (*fields, field)
     if position.after is None:

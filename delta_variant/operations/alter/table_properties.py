@@ -294,7 +294,6 @@ def _reject_iceberg(snapshot: Snapshot, settings: dict[str, str]) -> None:
 
 
 def _check_statistics_columns(snapshot: Snapshot, settings: dict[str, str]) -> None:
-    """Check new names of columns with statistics."""
     prop = properties.DATA_SKIPPING_STATS_COLUMNS
     if settings.get(prop.name) == snapshot.properties.get(prop.name):
         return

@@ -113,7 +113,6 @@ class Rule(Generic[Subject]):
 
 
 def apply_rules(rules: Iterable[Rule[Subject]], subject: Subject) -> Iterator[Finding]:
-    """Yield a finding for each violation of the rules in a subject."""
     for rule in rules:
         for violation in rule.check(subject):
             yield Finding(rule=rule.id, severity=rule.severity, remedy=rule.remedy, **vars(violation))
@@ -135,7 +134,6 @@ def listening(listener: Listener) -> Iterator[None]:
 
 
 def report(findings: Iterable[Finding]) -> None:
-    """Report findings to the listener."""
     if (listener := _LISTENER.get()) is not None:
         for finding in findings:
             listener(finding)

@@ -76,7 +76,6 @@ class Compaction:
 
     @property
     def name(self) -> str:
-        """Return the name of the file."""
         return self.span.path.removeprefix(f"{LOG}/")
 
 
@@ -113,17 +112,14 @@ class LogSurvey:
 
     @property
     def protocol(self) -> Protocol | None:
-        """Return the protocol, None if it is unknown."""
         return self.table.protocol if self.table else self._last(Protocol)
 
     @property
     def metadata(self) -> Metadata | None:
-        """Return the metadata, None if it is unknown."""
         return self.table.metadata if self.table else self._last(Metadata)
 
     @property
     def domains(self) -> Mapping[str, DomainMetadata]:
-        """Return the known metadata domains by name."""
         if self.snapshot:
             return self.snapshot.domain_metadata
         return {each.domain: each for each in self._actions() if isinstance(each, DomainMetadata)}

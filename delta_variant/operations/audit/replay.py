@@ -70,7 +70,6 @@ class Replay:
         self._written = written
 
     def report(self, rule: str, message: str, version: int, path: str | None = None) -> None:
-        """Add a violation."""
         self.violations.append((rule, Violation(message, version, file_path=path)))
 
     def apply(self, version: int, actions: Sequence[Action] | None) -> None:

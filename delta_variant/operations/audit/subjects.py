@@ -51,7 +51,6 @@ class Lazy(Generic[Value]):
     """
 
     def __init__(self, compute: Callable[[Any], Value]) -> None:
-        """Take the method that computes the value."""
         self._compute = compute
 
     def __get__(self, instance: Any, owner: object = None) -> Value:
@@ -81,12 +80,10 @@ class TableSubject:
 
     @property
     def protocol(self) -> Protocol | None:
-        """Return the protocol, None if it is unknown."""
         return self.survey.protocol
 
     @property
     def metadata(self) -> Metadata | None:
-        """Return the metadata, None if it is unknown."""
         return self.survey.metadata
 
     @property
@@ -96,7 +93,6 @@ class TableSubject:
 
     @cached_property
     def schema(self) -> StructType | SchemaError:
-        """Return the schema, or the error that parsing it raises."""
         if self.metadata is None:
             return StructType()
         try:
@@ -132,7 +128,6 @@ class TableSubject:
 
     @cached_property
     def stored(self) -> TableColumns:
-        """Return the columns of the table, which name the columns of its files."""
         return table_columns(self.physical, self.mode)
 
     @cached_property
@@ -147,7 +142,6 @@ class TableSubject:
 
     @cached_property
     def physical_partitions(self) -> frozenset[str]:
-        """Return the physical names of the partition columns."""
         fields = zip(self.columns.fields, self.physical.fields, strict=True)
         return frozenset(stored.name for field, stored in fields if field.name in self.partition_columns)
 
@@ -459,7 +453,6 @@ class ColumnSubject:
 
     @Lazy
     def schema_violations(self) -> Sequence[SchemaViolation]:
-        """Return the violations in the Parquet schema of the column."""
         return () if self.file.opened is None else self.file.opened.check_schema(list(self.column.path))
 
     @Lazy
@@ -519,7 +512,6 @@ class ColumnSubject:
 
     @property
     def rows(self) -> RowReport | None:
-        """Return the report of the rows, None without one."""
         return self.row_report if isinstance(self.row_report, RowReport) else None
 
 

@@ -114,7 +114,6 @@ class Sketches:
         self._sketches: dict[str, dict[Path, _Sketch]] = {each.name: {(): _Sketch()} for each in columns}
 
     def add(self, batch: pa.RecordBatch) -> None:
-        """Add rows."""
         for start in range(0, batch.num_rows, ROWS):
             part = batch.slice(start, ROWS)
             for each, column in zip(self._columns, part.columns, strict=True):
@@ -199,7 +198,6 @@ class Figures:
 
     @property
     def rows(self) -> int:
-        """Return the number of rows of a column."""
         return self.values + self.nulls
 
 

@@ -130,7 +130,6 @@ class LegacyFile:
 
     @property
     def path(self) -> Path:
-        """Return the path of the file."""
         return self.folder / self.name
 
 

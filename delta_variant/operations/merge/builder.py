@@ -393,7 +393,6 @@ class Merge:
 
 
 def plan_of(merge: Merge) -> MergePlan:
-    """Return the plan of a merge, which describes it."""
     return merge._plan
 
 

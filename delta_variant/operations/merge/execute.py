@@ -64,7 +64,6 @@ def inputs_tested(join: Sequence[Expression], clauses: Sequence[Clause]) -> list
 
 
 def inputs_changed(version: TableVersion, others: Sequence[Input]) -> tuple[Input, ...]:
-    """Return all columns of the table and further inputs."""
     columns = Scope.of(version.configuration).whole_columns()
     return expression_inputs([*columns.values(), *others])
 
@@ -173,7 +172,6 @@ class MergedPart:
     matched: Array | None = None
 
     def paths(self) -> Iterator[str]:
-        """Yield the paths of all files written."""
         return chain(self.part.paths(), self.inserted.paths())
 
     def compress(self) -> MergedPart:
@@ -292,7 +290,6 @@ def _insert_unmatched(
 def insert_rows(
     version: TableVersion, rows: Iterable[pa.RecordBatch], options: WriteOptions, name: NameFile
 ) -> WrittenFiles:
-    """Write new rows of a table, and return their files."""
     state = version.configuration
     limited = restrict_to_table(options, state)
     batches = complete_rows(((batch, None) for batch in rows), state, limited)

@@ -59,7 +59,6 @@ class Sides:
 
     @cached_property
     def _tables(self) -> NameScope:
-        """Return a scope with a struct for each table."""
         sides = ((self.target_alias, self.target), (self.source_alias, self.source))
         structs = [pa.field(alias, pa.struct(list(scope.schema))) for alias, scope in sides]
         return NameScope(pa.schema(structs), (), self.target.timezone, self.target.moment)
@@ -226,7 +225,6 @@ class JoinPredicate:
 
     @property
     def operands(self) -> list[Expression]:
-        """Return all expressions of the predicate."""
         return [*(each for key in self.keys for each in (key.target, key.source)), *self.rest]
 
     def target_predicate(self, source: Sequence[KeyValues]) -> Expression | None:
@@ -245,7 +243,6 @@ class JoinPredicate:
         return [_normal(evaluate(unqualify(key.target), batch)) for key in self.keys]
 
     def source_keys(self, rows: pa.RecordBatch) -> list[Array]:
-        """Return the values of the keys for rows of the source."""
         keys = [unqualify(key.source) for key in self.keys]
         batch = inputs_of(rows, expression_inputs(keys))
         return [_normal(evaluate(each, batch)) for each in keys]
@@ -259,7 +256,6 @@ class Join:
     predicate: JoinPredicate
 
     def key_values(self) -> list[KeyValues]:
-        """Return the values of each key in the source."""
         return [KeyValues.of(keys) for keys in self._source_keys]
 
     def conditions(self) -> list[RowCondition]:
@@ -381,7 +377,6 @@ def _look_up(left: Array, right: Array) -> Pairs:
 
 
 def _bytes_of(rows: pa.RecordBatch) -> Array:
-    """Return the bytes of the values of each row."""
     sizes: Array = pa.repeat(pa.scalar(0, pa.int64()), rows.num_rows)
     for column in rows.columns:
         sizes = pc.add(sizes, value_bytes(column))

@@ -48,7 +48,6 @@ class Clause:
 
     @property
     def values(self) -> list[Expression]:
-        """Return the assigned values."""
         return [each.value for each in self.assignments if each.value is not None]
 
     @property
@@ -75,7 +74,6 @@ class Decision:
 
     @property
     def changes(self) -> Array:
-        """Return a mask of the changed rows."""
         return self.clause.is_valid()
 
     def rows_of(self, number: int) -> Array:
@@ -220,7 +218,6 @@ class MergePlan:
 
     @property
     def inserts(self) -> list[Clause]:
-        """Return the clauses that insert rows."""
         return [clause for clause in self.clauses if clause.action == "insert"]
 
     @property

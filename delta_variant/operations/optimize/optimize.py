@@ -461,7 +461,6 @@ class WrittenGroups:
     moved: Sequence[MovedRows] = ()
 
     def paths(self) -> Iterator[str]:
-        """Yield the paths of the files."""
         return self.files.paths()
 
     def compress(self) -> WrittenGroups:

@@ -57,7 +57,6 @@ class SortOrder:
 
     @property
     def types(self) -> list[Any]:
-        """Return the types of the values by which rows are sorted."""
         return [pa.int64()] if self.boundaries else [output_type(key) for key in self.keys]
 
     def values(self, keys: Rows) -> Rows:

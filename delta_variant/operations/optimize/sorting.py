@@ -38,11 +38,9 @@ class SortedRun:
 
     @property
     def num_rows(self) -> int:
-        """Return the number of rows."""
         return len(self.order)
 
     def rows(self) -> Iterator[pa.RecordBatch]:
-        """Yield the rows, sorted."""
         for first in range(0, self.num_rows, BATCH_ROWS):
             yield from _take(self.batches, self.order.slice(first, BATCH_ROWS))
 

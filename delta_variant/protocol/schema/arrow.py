@@ -129,7 +129,6 @@ def to_arrow(schema: StructType, *, field_ids: bool = False) -> pa.Schema:
 
 
 def to_arrow_type(data_type: DataType, *, field_ids: bool = False) -> pa.DataType:
-    """Return the Arrow type of `data_type`."""
     if isinstance(data_type, StructType):
         return pa.struct([_to_field(child, field_ids) for child in data_type.fields])
     if isinstance(data_type, ArrayType):
@@ -145,7 +144,6 @@ def to_arrow_type(data_type: DataType, *, field_ids: bool = False) -> pa.DataTyp
 
 
 def variant_field(name: str, *, nullable: bool = True) -> pa.Field[Any]:
-    """Return the Arrow field of a Variant column."""
     return _to_field(StructField(name, VARIANT, nullable), field_ids=False)
 
 

@@ -210,7 +210,6 @@ def encode_name(name: str) -> str:
 
 
 def folder_of(name: str, value: str | None) -> str:
-    """Return the name of the folder of a partition value."""
     return f"{encode_name(name)}={NULL_FOLDER if value is None else quote(value, safe=' ')}"
 
 

@@ -34,7 +34,6 @@ def resolve(schema: StructType, path: FieldPath) -> FieldPath:
 
 
 def type_at(data_type: DataType, path: FieldPath) -> DataType:
-    """Return the type at a resolved path."""
     for step in path:
         data_type = _part(data_type, step)
     return data_type

@@ -311,7 +311,6 @@ class Names:
 
 
 def _names(expression: Expression) -> list[Name]:
-    """Return the different names in an expression."""
     return list(dict.fromkeys(node for node in walk(expression) if isinstance(node, Name)))
 
 

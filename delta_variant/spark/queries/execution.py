@@ -144,7 +144,6 @@ class QueryReader(FileReader):
 
     @property
     def query(self) -> LenientQuery:
-        """Return the query over the rows."""
         return self.bound
 
 
@@ -173,7 +172,6 @@ class _Table:
         return [*to_spark(self.snapshot.schema).fields, *to_spark(from_arrow(hidden)).fields]
 
     def empty(self) -> DataFrame:
-        """Return a DataFrame with the columns of the table and no rows."""
         return self.spark.createDataFrame([], StructType(self._fields()))
 
     def subquery(self) -> str | None:
@@ -208,14 +206,12 @@ class _Frame:
     df: DataFrame
 
     def empty(self) -> DataFrame:
-        """Return the columns without rows."""
         return self.df.limit(0)
 
     def subquery(self) -> None:
         """Return None, because no text has the columns."""
 
     def read(self, what: TableRead) -> DataFrame:
-        """Return all rows and columns."""
         return self.df
 
 

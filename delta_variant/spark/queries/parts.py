@@ -16,7 +16,6 @@ Span = tuple[int, int]
 
 
 def is_within(position: int, spans: Iterable[Span]) -> bool:
-    """Return whether a position is in one of some spans."""
     return any(start <= position <= end for start, end in spans)
 
 

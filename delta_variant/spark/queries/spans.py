@@ -41,7 +41,6 @@ class QueryTokens:
         return [(token.start, token.text.lower()) for token in self._tokens if self.text[token.start] != "'"]
 
     def text_at(self, span: Span) -> str:
-        """Return the text at a span."""
         return self.text[span[0] : span[1] + 1]
 
     def star(self, node: Any) -> Span:
@@ -54,7 +53,6 @@ class QueryTokens:
         return start, self._tokens[last].end
 
     def brackets_around(self, identifiers: Sequence[Any]) -> Span:
-        """Return the span of a list of identifiers with its brackets."""
         opening = self._by_start[identifiers[0].meta["start"]] - 1
         return self._tokens[opening].start, self._tokens[self._closing[opening]].end
 

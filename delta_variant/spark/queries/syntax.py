@@ -151,7 +151,6 @@ class JoinedSource(NamedTuple):
 
 
 def joined_sources(select: Any) -> Iterator[JoinedSource]:
-    """Yield the sources of a SELECT."""
     clause = select.args.get("from_")
     before = frozenset[str]()
     optional = frozenset[str]()

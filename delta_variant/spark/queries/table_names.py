@@ -130,7 +130,6 @@ def resolve_table(spark: SparkSession, table: TableLocation) -> TableLocation:
 
 
 def _what_is(spark: SparkSession, name: str, found: View | None) -> str:
-    """Return what a session has by the name of a table that was not found."""
     if found is not None:
         return "the session's catalog has a view of this name"
     try:

@@ -63,7 +63,6 @@ def _is_hidden(query: Query, reference: int) -> bool:
 
 
 def _enclosing(query: Query, scope: int | None) -> Iterator[int]:
-    """Yield a scope and the scopes that enclose it."""
     while scope is not None:
         yield scope
         scope = query.scopes[scope].parent

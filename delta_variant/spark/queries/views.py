@@ -45,7 +45,6 @@ class ViewExpander:
 
     @cached_property
     def _settings(self) -> dict[str, str]:
-        """The settings of the session."""
         return {each[0]: each[1] for each in self.spark.sql("SET").collect()}
 
     def expand(self, query: Query, parameters: Mapping[str, str] | Sequence[str]) -> Query:
