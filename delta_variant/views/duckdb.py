@@ -110,7 +110,8 @@ def files_source(connection: DuckDBPyConnection, view: View) -> str:
         return f"read_parquet([{listed}], hive_partitioning = false)"
     folders = {name: encode_name(name) for name in view.shape.partitions}
     types = ", ".join(
-        f"{text_of(folder)}: {type_text(view.schema.field(name).type)}" for name, folder in folders.items()
+        f"{text_of(folder)}: {text_of(type_text(view.schema.field(name).type))}"
+        for name, folder in folders.items()
     )
     files = f"read_parquet([{listed}], hive_partitioning = true, hive_types = {{{types}}})"
     encoded = [(name, folder) for name, folder in folders.items() if name != folder]

@@ -265,6 +265,7 @@ def _configure(view: View, store: Store, present: Snapshot | None, origin: _Orig
     Spark creates no table whose names have certain characters without column mapping, but reads it. deltalake
     and Polars read no table with column mapping.
     """
+    check_new(from_arrow(view.schema), mode="name")
     columns = from_arrow(view.shape.table_schema)
     check_new(columns, mode="name")
     before = {} if present is None else present.properties

@@ -190,7 +190,9 @@ class View:
         )
 
     def _name(self, file: FileEntry) -> str:
-        return self.folder(file) + re.sub("[/:]", "_", file.path).removesuffix(".parquet") + ".parquet"
+        # pyarrow leaves out files whose names begin with _ or a dot.
+        name = re.sub("^(?=[_.])", "-", re.sub("[/:]", "_", file.path))
+        return f"{self.folder(file)}{name.removesuffix('.parquet')}.parquet"
 
     def rewritten(self, reader: FileReader, reason: str, folder: Path | None = None) -> ViewFile:
         """Return a file with the rows as plain columns in a folder, by default that of the cache."""

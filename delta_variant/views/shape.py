@@ -9,7 +9,7 @@ import msgspec
 import pyarrow as pa
 
 from ..errors import ExpressionError
-from ..expressions.tree import Column, Expression, Extraction
+from ..expressions.tree import Column, Extraction
 from ..log.snapshot import Snapshot
 from ..protocol.schema.column_mapping import physical_name
 from ..read.query import Query
@@ -85,7 +85,11 @@ class Shape(msgspec.Struct, frozen=True):
 
 
 class _Places:
-    """Assigns the columns of a view to places in its files."""
+    """Assigns the columns of a view to places in its files.
+
+    Names that differ only by case are one name to DuckDB, so that no two columns of a file have such names,
+    and no two fields of an object. No field has an empty name, which DuckDB rejects.
+    """
 
     def __init__(self, snapshot: Snapshot, query: Query) -> None:
         self._snapshot = snapshot
@@ -93,71 +97,85 @@ class _Places:
         self._fields = {field.name: field for field in snapshot.schema.fields}
         self._places: dict[str, Steps] = {}
         self._plain: list[tuple[str, bool, pa.Field[Any]]] = []
+        self._paths: dict[str, Extraction] = {}
         self._trees: dict[str, dict[str, Any]] = {}
         self._computed: str | None = None
+        self._taken: set[str] = set()
 
     def shape(self) -> Shape:
-        partitions: dict[str, str] = {}
+        partitions = {
+            name: self._physical(bound.name)
+            for name, bound in self._query.outputs.items()
+            if isinstance(bound, Column) and bound.name in self._snapshot.partition_columns
+        }
+        self._taken.update(map(str.lower, partitions))
         for name, bound in self._query.outputs.items():
-            if isinstance(bound, Column) and bound.name in self._snapshot.partition_columns:
-                partitions[name] = self._physical(bound.name)
-            elif isinstance(bound, Column):
+            if name in partitions:
+                continue
+            if isinstance(bound, Column):
                 self._add_plain(name, self._physical(bound.name))
-            elif not self._add_path(name, bound):
-                self._computed = name
-                self._add_plain(name, "")
-        if not self._places:
+            elif isinstance(bound, Extraction) and self._add_to_tree(bound):
+                self._paths[name] = bound
+            else:
+                self._add_computed(name)
+        if not self._plain and not self._paths:
             # A file has columns.
-            for name in partitions:
-                self._computed = name
-                self._add_plain(name, "")
-            partitions = {}
-        variants = [
-            (
-                self._physical(column),
-                True,
-                pa.field(self._unused(column), _type_of(tree), self._fields[column].nullable),
-            )
-            for column, tree in self._trees.items()
-        ]
-        stored = (*self._plain, *variants)
-        return Shape(self._query, self._places, partitions, stored, self._computed)
+            partitions.clear()
+            self._taken.clear()
+            for name in self._query.outputs:
+                self._add_computed(name)
+        stored = (*self._plain, *self._variants())
+        places = {name: self._places[name] for name in self._query.outputs if name not in partitions}
+        return Shape(self._query, places, partitions, stored, self._computed)
 
     def _physical(self, column: str) -> str:
         return physical_name(self._fields[column], self._snapshot.configuration.mapping_mode)
 
-    def _unused(self, column: str) -> str:
-        """Return the name of a Variant in files, in which columns that are not Variants have their own."""
-        names = {name for name, each in self._query.outputs.items() if not isinstance(each, Extraction)} | {
-            field.name for _, _, field in self._plain
-        }
-        while column in names:
-            column += "_"
-        return column
+    def _unused(self, name: str) -> str:
+        """Return a name that no column of the files has yet."""
+        while name.lower() in self._taken:
+            name += "_"
+        self._taken.add(name.lower())
+        return name
 
     def _add_plain(self, name: str, stored: str) -> None:
-        self._places[name] = (name,)
-        self._plain.append((stored, False, self._query.schema.field(name)))
+        named = self._unused(name)
+        self._places[name] = (named,)
+        self._plain.append((stored, False, self._query.schema.field(name).with_name(named)))
 
-    def _add_path(self, name: str, bound: Expression) -> bool:
-        """Add a path of a Variant; return whether a file can have it as a column."""
-        if not isinstance(bound, Extraction) or bound.fields or bound.as_json or bound.type is None:
+    def _add_computed(self, name: str) -> None:
+        self._computed = name
+        self._add_plain(name, "")
+
+    def _add_to_tree(self, bound: Extraction) -> bool:
+        """Add a path to those of its Variant; return whether a file can have it as a column."""
+        if bound.fields or bound.as_json or bound.type is None:
             return False
         path = tuple(step for step in bound.path if isinstance(step, str))
-        if path != bound.path:
+        if path != bound.path or "" in path:
             return False
         tree = self._trees.setdefault(bound.column, {})
         *parents, last = ("", *path)
         for step in parents:
+            if step not in tree and step.lower() in map(str.lower, tree):
+                return False
             tree = tree.setdefault(step, {})
             if not isinstance(tree, dict):
                 return False
-        if last in tree:
+        if last.lower() in map(str.lower, tree):
             return False
         tree[last] = bound.type
-        root = (ROOT,) if self._fields[bound.column].nullable else ()
-        self._places[name] = (self._unused(bound.column), *root, *path)
         return True
+
+    def _variants(self) -> Iterator[tuple[str, bool, pa.Field[Any]]]:
+        """Yield the Variants of the files, and set the places of their paths."""
+        for column, tree in self._trees.items():
+            field = pa.field(self._unused(column), _type_of(tree), self._fields[column].nullable)
+            root = (field.name, ROOT) if field.nullable else (field.name,)
+            for name, bound in self._paths.items():
+                if bound.column == column:
+                    self._places[name] = (*root, *map(str, bound.path))
+            yield self._physical(column), True, field
 
 
 def typed_paths(snapshot: Snapshot, *, strict: bool) -> dict[str, str]:

@@ -333,6 +333,20 @@ def test_a_path_and_a_path_below_it_are_columns(tmp_path: Path) -> None:
     assert by_duckdb(tmp_path / "t", schema, columns=columns) == [{"o": {"x": 1}, "x": 1, "again": 1}]
 
 
+TWINS = {"ab": 1, "aB": 2, "AB": 3, "o": {"x": 4, "X": 5}, "O": {"x": 6}, "": 7}
+
+
+def test_names_may_differ_by_case_only(tmp_path: Path) -> None:
+    types = {each: pa.int64() for each in ("ab", "aB", "AB", "")}
+    types |= {"o": pa.struct([("x", pa.int64()), ("X", pa.int64())]), "O": pa.struct([("x", pa.int64())])}
+    documents(tmp_path / "t", TWINS, types=types)
+    columns = {"ab": "event:ab::int", "upper": "event:AB::int", "mixed": "event:aB::int"}
+    columns |= {"Event": "event:o.X::int", "ox": "event:o.x::int", "part": "event:O.x::int", "no": "event:['']::int"}
+    schema = View.of(tmp_path / "t", columns).schema
+    expected = {"ab": 1, "upper": 3, "mixed": 2, "Event": 5, "ox": 4, "part": 6, "no": 7}
+    assert by_duckdb(tmp_path / "t", schema, columns=columns) == [expected]
+
+
 def test_a_whole_variant_is_rejected(tmp_path: Path) -> None:
     documents(tmp_path / "t", {"x": 1}, types={"x": pa.int64()})
     with pytest.raises(ExpressionError, match=r"cannot show the Variant 'event' .* to_json\(event\)"):
@@ -507,7 +521,7 @@ def test_engines_return_the_same_rows(tmp_path: Path, seed: int) -> None:
     assert not list(differences(seed, 12, tmp_path))
 
 
-@pytest.mark.parametrize("name", ["Straße", "a b", "a:b=%c", "q'\"x*?[]{}"])
+@pytest.mark.parametrize("name", ["Straße", "a b", "a:b=%c", "q'\"x*?[]{}", "_p", ".p"])
 def test_a_partition_column_can_have_any_name(tmp_path: Path, name: str) -> None:
     found = [{"id": 1, name: "ü b/%=*"}, {"id": 2, name: None}]
     options = {"delta.columnMapping.mode": "name"}
@@ -516,6 +530,32 @@ def test_a_partition_column_can_have_any_name(tmp_path: Path, name: str) -> None
     dv.to_duckdb(connection, "shown", tmp_path / "t")
     assert connection.sql("select * from shown order by id").fetchall() == [(1, "ü b/%=*"), (2, None)]
     assert dv.scan_delta(tmp_path / "t").collect().sort("id").to_dicts() == found
+    dataset = ds.dataset(str(tmp_path / "t"), filesystem=VariantFileSystem(), partitioning="hive")
+    assert dataset.to_table(columns=["id", name]).sort_by("id").to_pylist() == found
+
+
+@pytest.mark.parametrize(
+    ("type_text", "value"),
+    [
+        ("timestamp", dt.datetime(2026, 11, 29, 1, 2, 3, 123456, dt.timezone.utc)),
+        ("timestamp_ntz", dt.datetime(2026, 11, 29, 1, 2, 3, 123456)),
+        ("decimal(10,2)", Decimal("1.50")),
+        ("date", dt.date(2026, 11, 29)),
+        ("double", -0.5),
+        ("boolean", True),
+        ("binary", b"ab"),
+        ("string", "__HIVE_DEFAULT_PARTITION__"),
+    ],
+)
+def test_a_partition_column_can_have_any_type(tmp_path: Path, type_text: str, value: Any) -> None:
+    table = dv.Table(tmp_path / "t")
+    table.create([f"part {type_text}", "id int"], partition_by="part")
+    table.append(pa.table({"part": pa.array([value, None]), "id": pa.array([1, 2], pa.int32())}))
+    connection = duckdb.connect()
+    connection.execute("set timezone = 'UTC'")
+    dv.to_duckdb(connection, "shown", table)
+    found = connection.sql("select part from shown order by id").to_arrow_table()["part"].to_pylist()
+    assert found == [value, None]
 
 
 def test_the_name_of_a_database_is_not_a_connection(tmp_path: Path):

@@ -200,17 +200,20 @@ READERS: dict[str, Callable[[str], Any]] = {
 
 NULL_FOLDER = "__HIVE_DEFAULT_PARTITION__"
 
-# Polars and DuckDB decode values, but not names.
-_ENCODED_BY_HIVE = re.compile(r"""[\x00-\x1f\x7f"#%'*/:=?\\{\[\]^]""")
+# Polars and DuckDB decode values, but not names. pyarrow leaves out folders that begin with _ or a dot.
+_ENCODED = re.compile(r"""^[_.]|[\x00-\x1f\x7f"#%'*/:=?\\{\[\]^]""")
 
 
 def encode_name(name: str) -> str:
-    """Return the name of a column as Hive and Spark write it in the name of a folder."""
-    return _ENCODED_BY_HIVE.sub(lambda match: f"%{ord(match[0]):02X}", name)
+    """Return the name of a column in the name of a folder, as Hive writes it, without a leading _ or dot."""
+    return _ENCODED.sub(lambda match: f"%{ord(match[0]):02X}", name)
 
 
 def folder_of(name: str, value: str | None) -> str:
-    return f"{encode_name(name)}={NULL_FOLDER if value is None else quote(value, safe=' ')}"
+    encoded = NULL_FOLDER if value is None else quote(value, safe=" ")
+    if value == NULL_FOLDER:
+        encoded = f"%5F{value[1:]}"
+    return f"{encode_name(name)}={encoded}"
 
 
 def parse_folders(path: str) -> list[tuple[str, str | None]]:
