@@ -341,7 +341,12 @@ def test_names_may_differ_by_case_only(tmp_path: Path) -> None:
     types |= {"o": pa.struct([("x", pa.int64()), ("X", pa.int64())]), "O": pa.struct([("x", pa.int64())])}
     documents(tmp_path / "t", TWINS, types=types)
     columns = {"ab": "event:ab::int", "upper": "event:AB::int", "mixed": "event:aB::int"}
-    columns |= {"Event": "event:o.X::int", "ox": "event:o.x::int", "part": "event:O.x::int", "no": "event:['']::int"}
+    columns |= {
+        "Event": "event:o.X::int",
+        "ox": "event:o.x::int",
+        "part": "event:O.x::int",
+        "no": "event:['']::int",
+    }
     schema = View.of(tmp_path / "t", columns).schema
     expected = {"ab": 1, "upper": 3, "mixed": 2, "Event": 5, "ox": 4, "part": 6, "no": 7}
     assert by_duckdb(tmp_path / "t", schema, columns=columns) == [expected]
