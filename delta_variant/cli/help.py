@@ -97,8 +97,9 @@ def _wrapped_errors() -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        # typer does not export the class of these errors.
-        if message := getattr(error, "format_message", None):
+        # typer does not export the classes of these errors. The one without arguments has the help as its message.
+        is_help = type(error).__name__ == "NoArgsIsHelpError"
+        if (message := getattr(error, "format_message", None)) and not is_help:
             prefix = "Error: "
             # typer shows the messages of pydantic.
             text = message().replace(" Value error, ", " ")

@@ -76,6 +76,11 @@ def test_help_fits_80_columns_and_has_examples(name: str):
     assert name == "z85" or "Examples:\n    delta-variant" in text
 
 
+@pytest.mark.parametrize("name", [(), ("z85",)])
+def test_a_group_without_a_command_prints_its_help(name: tuple[str, ...]):
+    assert run(*name).stderr == run(*name, "--help").stdout
+
+
 def test_the_list_of_commands_has_whole_descriptions_in_groups():
     text = run("--help").stdout
     assert not re.search(r"\.\.\.$", text.partition("\n")[2], re.MULTILINE)
