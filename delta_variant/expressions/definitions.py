@@ -127,10 +127,7 @@ def _integer(grammar: Grammar) -> int:
 
 
 def _enclosed(grammar: Grammar) -> str:
-    grammar.expect("(")
-    text = _source(grammar, grammar.expression)
-    grammar.expect(")")
-    return text
+    return grammar.enclosed(lambda: _source(grammar, grammar.expression))
 
 
 def _source(grammar: Grammar, read: Callable[[], Expression]) -> str:

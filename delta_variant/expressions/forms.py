@@ -261,7 +261,8 @@ def _trim(reader: Reader) -> Expression:
     has_side = reader.token.word in TRIMS and reader.begins_value(reader.following)
     side = reader.take().word if has_side else "both"
     arguments: list[Expression] = []
-    if not _is_keyword(reader, "from"):
+    # Before a value, `from` is not a column.
+    if not (reader.is_next("from") and reader.begins_value(reader.following)):
         arguments.append(reader.expression())
     if has_side or reader.is_next("from"):
         reader.expect("from")
@@ -270,11 +271,6 @@ def _trim(reader: Reader) -> Expression:
         arguments.append(reader.expression())
     reader.expect(")")
     return reader.call(TRIMS[side], arguments, token)
-
-
-def _is_keyword(reader: Reader, word: str) -> bool:
-    """Return whether the next token is a word before a value, and not a column of that name."""
-    return reader.is_next(word) and reader.begins_value(reader.following)
 
 
 def _extract(reader: Reader) -> Expression:

@@ -167,11 +167,18 @@ class Cursor:
             found.append(read())
         return tuple(found)
 
-    def take_names(self) -> tuple[str, ...]:
+    def enclosed(self, read: Callable[[], Part]) -> Part:
+        """Return what is read in parentheses at the position."""
         self.expect("(")
-        names = self.take_list(self.take_name)
+        found = read()
         self.expect(")")
-        return names
+        return found
+
+    def enclosed_list(self, read: Callable[[], Part]) -> tuple[Part, ...]:
+        return self.enclosed(lambda: self.take_list(read))
+
+    def take_names(self) -> tuple[str, ...]:
+        return self.enclosed_list(self.take_name)
 
     def fail(self, expected: str, remedy: str = "") -> NoReturn:
         """Raise GrammarError for the token at the position."""

@@ -113,10 +113,7 @@ class _QueryGrammar(Grammar):
         name = self.take_name()
         columns = self.take_names() if self.is_next("(") and not self._encloses_query() else ()
         self.accept("as")
-        self.expect("(")
-        statement = self.statement()
-        self.expect(")")
-        return Derived(statement, name, columns)
+        return Derived(self.enclosed(self.statement), name, columns)
 
     def _union(self) -> Any:
         left = self._intersection()
@@ -299,9 +296,7 @@ class _QueryGrammar(Grammar):
         if not self.accept("table_changes"):
             self.fail("a table", "the functions of tables are `table_changes` and `lateral variant_explode`")
         start = self.token.start
-        self.expect("(")
-        name, *versions = self.take_list(self._constant)
-        self.expect(")")
+        name, *versions = self.enclosed_list(self._constant)
         if not isinstance(name, str) or not all(isinstance(each, int | str) for each in versions):
             raise GrammarError(start, "expected the name of a table, then versions or timestamps")
         if len(versions) not in (1, 2):

@@ -147,11 +147,8 @@ def alteration(grammar: StatementGrammar) -> Statement:
 
 
 def _added_columns(grammar: StatementGrammar) -> Change:
-    is_list = grammar.accept("(")
-    additions = grammar.take_list(partial(_addition, grammar))
-    if is_list:
-        grammar.expect(")")
-    return partial(add_fields, additions=additions)
+    take_list = grammar.enclosed_list if grammar.is_next("(") else grammar.take_list
+    return partial(add_fields, additions=take_list(partial(_addition, grammar)))
 
 
 def _addition(grammar: StatementGrammar) -> Addition:
@@ -187,10 +184,9 @@ def _renamed_column(grammar: StatementGrammar) -> Change:
 
 
 def _dropped_column(grammar: StatementGrammar) -> Change:
-    is_optional, is_list = grammar.accept_words("if exists"), grammar.accept("(")
-    columns = grammar.take_list(grammar.take_qualified_name)
-    if is_list:
-        grammar.expect(")")
+    is_optional = grammar.accept_words("if exists")
+    take_list = grammar.enclosed_list if grammar.is_next("(") else grammar.take_list
+    columns = take_list(grammar.take_qualified_name)
     if len(columns) > 1:
         grammar.fail("one column", "drop columns one by one")
     return _removal(partial(drop_column, column=columns[0]), is_optional, partial(_has_column, columns[0]))
@@ -219,10 +215,7 @@ def _changed_column(grammar: StatementGrammar) -> Change:
 def _added_constraint(grammar: StatementGrammar) -> Change:
     name = grammar.take_name()
     grammar.expect("check")
-    grammar.expect("(")
-    check = grammar.expression_text()
-    grammar.expect(")")
-    return partial(add_constraint, name=name, check=check.text)
+    return partial(add_constraint, name=name, check=grammar.enclosed(grammar.expression_text).text)
 
 
 def _dropped_constraint(grammar: StatementGrammar) -> Change:
@@ -236,9 +229,7 @@ def _set_properties(grammar: StatementGrammar) -> Change:
 
 def _unset_properties(grammar: StatementGrammar) -> Change:
     is_optional = grammar.accept_words("if exists")
-    grammar.expect("(")
-    names = grammar.take_list(grammar.property_key)
-    grammar.expect(")")
+    names = grammar.enclosed_list(grammar.property_key)
 
     def unset(table: TableLocation) -> None:
         known = load_latest(table).properties if is_optional else names

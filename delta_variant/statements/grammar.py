@@ -98,10 +98,7 @@ class StatementGrammar(Grammar):
 
     def properties(self) -> Mapping[str, str]:
         """Return the table properties in parentheses at the position."""
-        self.expect("(")
-        found = dict(self.take_list(self._property))
-        self.expect(")")
-        return found
+        return dict(self.enclosed_list(self._property))
 
     def _property(self) -> tuple[str, str]:
         key = self.property_key()
@@ -113,10 +110,7 @@ class StatementGrammar(Grammar):
 
     def enclosed_texts(self) -> tuple[str, ...]:
         """Return the texts between the commas of a list in parentheses."""
-        self.expect("(")
-        found = self.texts()
-        self.expect(")")
-        return found
+        return self.enclosed(self.texts)
 
     def texts(self) -> tuple[str, ...]:
         """Return the texts between the commas of a list that ends before a parenthesis or at the end."""

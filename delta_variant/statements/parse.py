@@ -53,11 +53,6 @@ class ParsedStatement(StatementGrammar):
     prefix = ""
 
     @property
-    def is_alteration(self) -> bool:
-        """Whether the statement is ALTER TABLE, of which this package has some clauses."""
-        return self.words == "alter table"
-
-    @property
     def only_shows(self) -> bool:
         """Whether the statement changes nothing."""
         return self.words.startswith(("desc", "show"))
@@ -112,9 +107,7 @@ class ParsedStatement(StatementGrammar):
     def insert(self, *, is_overwrite: bool = False) -> Statement:
         partition: Mapping[str, Text | None] = {}
         if self.accept("partition"):
-            self.expect("(")
-            partition = dict(self.take_list(lambda: (self.take_name(), self.text_after("="))))
-            self.expect(")")
+            partition = dict(self.enclosed_list(lambda: (self.take_name(), self.text_after("="))))
         where = self.expression_text() if not is_overwrite and self.accept_words("replace where") else None
         by_name = self.accept_words("by name")
         columns = None
@@ -137,10 +130,7 @@ class ParsedStatement(StatementGrammar):
         return None
 
     def _row(self) -> tuple[Text, ...]:
-        self.expect("(")
-        found = self.take_list(self.value_or_default)
-        self.expect(")")
-        return found
+        return self.enclosed_list(self.value_or_default)
 
     def update(self) -> Statement:
         target = Target(self.table, self.alias("set"))
@@ -198,9 +188,7 @@ class ParsedStatement(StatementGrammar):
 
     def _inserted(self) -> Assignments:
         """Return the assignments in (columns) VALUES (values)."""
-        self.expect("(")
-        columns = self.take_list(self._column)
-        self.expect(")")
+        columns = self.enclosed_list(self._column)
         self.expect("values")
         start, values = self.token.start, self._row()
         if len(columns) != len(values):
@@ -272,10 +260,7 @@ class ParsedStatement(StatementGrammar):
         return partial(show_history, limit=int(self.number()) if self.accept("limit") else None)
 
     def shown_properties(self) -> Statement:
-        key = None
-        if self.accept("("):
-            key = self.property_key()
-            self.expect(")")
+        key = self.enclosed(self.property_key) if self.is_next("(") else None
         return partial(show_properties, key=key)
 
 

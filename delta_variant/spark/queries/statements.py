@@ -89,7 +89,8 @@ class SparkStatements:
         try:
             _ = statement.parsed
         except ExpressionError as error:
-            if not statement.is_alteration:
+            # This package has some clauses of ALTER TABLE.
+            if statement.words != "alter table":
                 raise
             _LOGGER.info("Spark runs the statement: %s", error)
             return None
