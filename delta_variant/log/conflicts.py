@@ -114,7 +114,8 @@ def replacement_conflicts(
         found = _removal(actions, [files.removed]) or _removal(actions, [reads.files], again.keys())
         if found is None and rows is not None:
             found = next(filter(None, starmap(rows.find_conflict, again.values())), None)
-        if found or not changes_rows or (tolerates_appends and _is_blind_append(actions)):
+        is_blind = any(info.fields.get("isBlindAppend") is True for info in commit_infos(actions))
+        if found or not changes_rows or (tolerates_appends and is_blind):
             return found
         return _addition(actions, again.keys(), reads.may_match)
 
@@ -203,7 +204,3 @@ def _vacuum(actions: Sequence[Action]) -> str | None:
         if operation in operations:
             return f"{verb} a vacuum, which may delete files that this operation adds again"
     return None
-
-
-def _is_blind_append(actions: Sequence[Action]) -> bool:
-    return any(info.fields.get("isBlindAppend") is True for info in commit_infos(actions))

@@ -63,10 +63,6 @@ def _do_nothing(snapshot: Snapshot) -> None:
     pass
 
 
-def _find_vectors(executor: Executor, snapshot: Snapshot, clean: Array) -> pa.Table:
-    return snapshot.files.filter(pc.is_valid(snapshot.files["deletion_vector"]))
-
-
 def _find_row_ids(executor: Executor, snapshot: Snapshot, clean: Array) -> pa.Table:
     files = snapshot.files
     ids, versions = pc.is_valid(files["base_row_id"]), pc.is_valid(files["default_row_commit_version"])
@@ -226,7 +222,12 @@ REMOVALS: Mapping[str, Removal] = {
         {properties.ENABLE_VARIANT_SHREDDING.name: None}, _find_shredded, _rewrite_all
     ),
     "deletionVectors": Removal(
-        {properties.ENABLE_DELETION_VECTORS.name: None}, _find_vectors, _purge, _keep_vectors
+        {properties.ENABLE_DELETION_VECTORS.name: None},
+        lambda executor, snapshot, clean: snapshot.files.filter(
+            pc.is_valid(snapshot.files["deletion_vector"])
+        ),
+        _purge,
+        _keep_vectors,
     ),
     "typeWidening": Removal(
         {properties.ENABLE_TYPE_WIDENING.name: None}, _find_narrow, _rewrite_all, columns=without_type_changes

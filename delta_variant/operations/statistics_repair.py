@@ -103,7 +103,8 @@ def _merged(
             # Statistics of the wrong form can have parts of a column that has none, such as keys of a map.
             parents = {".".join(path[:length]) for length in range(1, len(path))}
             is_wrong = wrong is None or not wrong.isdisjoint({name, *parents})
-            is_kept = path in evidence or not (is_wrong or not _is_column(subject, path))
+            is_column = path in table.indexed or subject.column(path) is not None
+            is_kept = path in evidence or (is_column and not is_wrong)
             value = value_at(side, path) if is_kept else None
             if value is None and path not in evidence and path in table.indexed:
                 value = value_at(of_data, path)
@@ -119,10 +120,6 @@ def _merged(
         max_values=merge(stated.max_values, computed.max_values, is_bound=True),
         tight_bounds=tight,
     )
-
-
-def _is_column(subject: FileSubject, path: Path) -> bool:
-    return path in subject.table.indexed or subject.column(path) is not None
 
 
 def _with_missing(subject: FileSubject, computed: FileStatistics) -> Mapping[str, Any]:

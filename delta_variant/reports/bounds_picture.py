@@ -112,7 +112,7 @@ def picture(bounds: PathBounds) -> str:
     size = f'viewBox="0 0 {WIDTH} {total}" height="{min(total, MAX_HEIGHT)}" preserveAspectRatio="none"'
     parts = [f'<svg {size} role="img" aria-label="{label}">']
     for position, (start, end) in enumerate(shown):
-        left, right = (_x(each, low, span) for each in (start, end))
+        left, right = (WIDTH * (each - low) / span if span else 0.0 for each in (start, end))
         width = max(right - left, 2.0)
         left = min(left, WIDTH - width)
         box = f'x="{left:.1f}" y="{position * (height + 1)}" width="{width:.1f}" height="{height}"'
@@ -125,10 +125,6 @@ def _sample(intervals: Sequence[tuple[float, float]]) -> Sequence[tuple[float, f
     if len(intervals) <= MAX_BARS:
         return intervals
     return [intervals[index * len(intervals) // MAX_BARS] for index in range(MAX_BARS)]
-
-
-def _x(value: float, low: float, span: float) -> float:
-    return WIDTH * (value - low) / span if span else 0.0
 
 
 def _density(bounds: PathBounds, low: float, span: float, top: int) -> Iterator[str]:

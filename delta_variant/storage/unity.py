@@ -159,7 +159,7 @@ class CatalogTable:
         They permit writing if the catalog grants it, else reading.
         """
         try:
-            vended = self._get(_VendedCredentials, "/credentials?operation=READ_WRITE", _reject)
+            vended = self._get(_VendedCredentials, "/credentials?operation=READ_WRITE", lambda error: error)
         except _RequestError as error:
             if error.kind != "PermissionDeniedException":
                 raise self._error(error) from error
@@ -327,10 +327,6 @@ def _token(uri: str, options: Mapping[str, str]) -> str | None:
 def _configured(keys: Sequence[str], options: Mapping[str, str]) -> str | None:
     values = (*map(options.get, keys), *(os.environ.get(key.upper()) for key in keys))
     return next((value for value in values if value), None)
-
-
-def _reject(error: _RequestError) -> Exception:
-    return error
 
 
 def _send(request: Request, answer: type[Answer]) -> Answer:

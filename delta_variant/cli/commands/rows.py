@@ -176,7 +176,8 @@ def merge(
             merge = clause.add(merge)
         return merge
 
-    yes = yes or not any(each.is_destructive for each in clauses)
+    # Only an insert removes neither rows nor values.
+    yes = yes or all(each.option.endswith("insert") for each in clauses)
     confirm("merge", table, lambda: plan_of(merging()), yes=yes, dry_run=dry_run, json=json)
     with all_or_nothing(), showing_progress():
         result = merging().execute()
@@ -208,11 +209,6 @@ class Clause:
     option: str
     updates: Mapping[str, str | None] = field(default_factory=dict)
     where: str | None = None
-
-    @property
-    def is_destructive(self) -> bool:
-        """Return whether the clause removes rows or values."""
-        return not self.option.endswith("insert")
 
     def extend(self, option: str, value: str) -> Clause:
         """Return the clause with a --where or a --set. Raise BadParameter if it cannot have that."""

@@ -149,17 +149,13 @@ class QueryReader(FileReader):
 
 @dataclass(frozen=True)
 class _Table:
-    """A version of a table that a query reads."""
+    """A version of a table that a query reads. `has_files` adds `_metadata`, unless it is there."""
 
     spark: SparkSession
     snapshot: Snapshot
     storage_options: Mapping[str, str] | None = dataclasses.field(repr=False)
     own_credentials: bool
     has_files: bool = False
-
-    def with_files(self) -> _Table:
-        """Return the table with the column `_metadata`, unless it has one."""
-        return dataclasses.replace(self, has_files=True)
 
     @property
     def scope(self) -> Scope:
@@ -338,7 +334,7 @@ class _Tables:
                 sources[number] = self._load(location, table.version, table.timestamp)
         tables = {number: each for number, each in sources.items() if isinstance(each, _Table)}
         if tables and has_file_metadata(query):
-            tables = {number: each.with_files() for number, each in tables.items()}
+            tables = {number: dataclasses.replace(each, has_files=True) for number, each in tables.items()}
             sources |= tables
             hidden = {number for number, each in tables.items() if each.scope.hidden}
             query = without_file_metadata(query, hidden)

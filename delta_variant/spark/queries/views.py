@@ -90,14 +90,16 @@ class ViewExpander:
             return False
         created = json.loads(row[0]).get("view_creation_spark_configuration", {})
         settings = self._settings
-        changed = {key for key in created.keys() | settings.keys() if created.get(key) != settings.get(key)}
+        changed = {
+            key
+            for key in created.keys() | settings.keys()
+            if created.get(key) != settings.get(key)
+            and key.startswith("spark.sql.")
+            and not key.startswith(IRRELEVANT)
+        }
         # A view keeps the values that modifiable settings of the session have when it is created.
         is_modifiable = self.spark.conf.isModifiable
-        return not any(key in created or is_modifiable(key) for key in changed if _changes_rows(key))
-
-
-def _changes_rows(setting: str) -> bool:
-    return setting.startswith("spark.sql.") and not setting.startswith(IRRELEVANT)
+        return not any(key in created or is_modifiable(key) for key in changed)
 
 
 def _qualified(table: TableReference, view: View) -> str:
