@@ -22,28 +22,21 @@ NOT_FINITE = {"-Infinity": (0, -inf), "Infinity": (0, inf), "NaN": NAN}
 """The bounds that Spark writes as text, in their order."""
 
 
-def _covers_all_rows(subject: FileSubject) -> bool:
-    return subject.add["deletion_vector"] is None or not subject.is_tight
-
-
-def _has_microseconds(stated: Any) -> bool:
-    return isinstance(stated, datetime) and stated.microsecond % 1000 != 0
-
-
 def outside_exact_bounds(subject: FileSubject) -> Iterator[Violation]:
     """Check bounds that the kernel does not compute exactly by the values in the file.
 
     The data has NaN, infinities, years of five digits or Booleans, or the bound has microseconds.
     """
     computed = subject.computed
-    if not isinstance(computed, FileStatistics) or not _covers_all_rows(subject):
+    if not isinstance(computed, FileStatistics):
         return
     for path, data_type in subject.ordinary_columns:
         of_bounds = type_of_bounds(data_type, subject.column(path))
         for side, recorded, found in zip(SIDES, bounds_of(subject.stats), bounds_of(computed), strict=True):
             text = value_at(recorded, path)
             stated = to_comparable(text, of_bounds)
-            is_exact = value_at(found, path) is not None and not _has_microseconds(stated)
+            has_microseconds = isinstance(stated, datetime) and stated.microsecond % 1000 != 0
+            is_exact = value_at(found, path) is not None and not has_microseconds
             if is_exact or stated is None or not _is_of_type(stated, subject.column(path)):
                 continue
             extremes = subject.extremes(path)
@@ -96,19 +89,8 @@ def _excludes(stated: Any, extreme: Any, *, is_upper: bool) -> bool:
     return bool(stated + margin < found if is_upper else stated > found)
 
 
-def not_finite_outside(subject: FileSubject) -> Iterator[Violation]:
+def not_finite(subject: FileSubject, what: str, *, is_outside: bool) -> Iterator[Violation]:
     """Check bounds that are NaN or infinite, which only readers of Spark use."""
-    if _covers_all_rows(subject):
-        yield from _not_finite(subject, "does not cover", is_outside=True)
-
-
-def not_finite_loose(subject: FileSubject) -> Iterator[Violation]:
-    """Check for NaN and infinity as a bound of other values."""
-    if subject.add["deletion_vector"] is None and subject.is_tight:
-        yield from _not_finite(subject, "is wider than", is_outside=False)
-
-
-def _not_finite(subject: FileSubject, what: str, *, is_outside: bool) -> Iterator[Violation]:
     if not isinstance(subject.computed, FileStatistics):
         return
     for path, data_type in subject.ordinary_columns:
