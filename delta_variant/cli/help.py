@@ -97,7 +97,7 @@ def _wrapped_errors() -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        # typer does not export the classes of these errors. The one without arguments has the help as its message.
+        # typer does not export the classes of these errors. The message of one of them is the help.
         is_help = type(error).__name__ == "NoArgsIsHelpError"
         if (message := getattr(error, "format_message", None)) and not is_help:
             prefix = "Error: "
