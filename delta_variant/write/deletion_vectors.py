@@ -28,9 +28,6 @@ MOST_DELETED = 0.5
 """The share of the rows of a file up to which they are marked. A file with more deleted rows is rewritten, so
 that a scan reads at most twice the rows that it returns."""
 
-INLINE_BYTES = 512
-"""The size of a vector up to which it is in the log. A larger one would make each load of the log slower."""
-
 
 def prefers_vector(file: FileReader, count: int, *, removes: bool) -> bool:
     """Return whether to mark `count` more rows of a file instead of rewriting it.
@@ -60,7 +57,10 @@ class MarkedFile:
 
 
 class VectorWriter:
-    """Writes the vectors of many data files to few files of the table, and small ones into the log."""
+    """Writes the vectors of many data files to few files of the table.
+
+    No vector is in the log: VACUUM of Delta 4.4 on Spark fails for a table that has one there.
+    """
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -80,8 +80,6 @@ class VectorWriter:
     def add(self, data: bytes, count: int) -> DeletionVector:
         """Return the descriptor of a serialized vector of `count` rows."""
         size = {"size_in_bytes": len(data), "cardinality": count}
-        if len(data) <= INLINE_BYTES:
-            return DeletionVector(storage_type="i", path_or_inline_dv=z85.encode(data), **size)
         name, offset = z85.encode(self._uuid.bytes), len(self._content)
         self._content += len(data).to_bytes(SIZE_BYTES, "big") + data
         self._content += zlib.crc32(data).to_bytes(4, "big")
@@ -90,7 +88,7 @@ class VectorWriter:
         return DeletionVector(storage_type="u", path_or_inline_dv=name, offset=offset, **size)
 
     def close(self) -> tuple[str, ...]:
-        """Write the last file, and return the paths of all, none if all vectors are in the log."""
+        """Write the last file, and return the paths of all."""
         if len(self._content) > 1:
             self._write()
         return tuple(self._written)

@@ -34,7 +34,6 @@ from scheduler import AgelessObjects, Outcome, RacyObjects, ScheduledObjects, Sc
 
 from delta_variant.log import commit_attempts  # noqa: E402
 from delta_variant.storage.store import Memo, Store  # noqa: E402
-from delta_variant.write import deletion_vectors  # noqa: E402
 
 # The waits of a commit depend on its time. The process pool needs the real clock.
 commit_attempts.monotonic = virtual_runtime.RUNTIME.monotonic  # type: ignore[attr-defined]
@@ -46,7 +45,6 @@ logging.getLogger("delta_variant").setLevel(logging.CRITICAL)
 gc.freeze()
 gc.disable()
 
-INLINE_BYTES = deletion_vectors.INLINE_BYTES
 LOST_ANSWERS = 0.15
 """How likely the answers of a history are lost at times, and then each of them."""
 
@@ -88,8 +86,6 @@ class Report:
 def explore(seed: int, store: str = "sound", *, rows: bool = False) -> Report:
     """Run the history of a seed and check it; with `rows`, of changes of rows of the same files."""
     number = TABLES + seed % ROW_TABLES if rows else seed % TABLES
-    # Small vectors are in the log, unless they have to be in files.
-    deletion_vectors.INLINE_BYTES = INLINE_BYTES if seed % 2 else 0
     table = history_table(number)
     random = Random(seed)
     virtual_runtime.RUNTIME.reset(f"history {seed}")

@@ -22,7 +22,6 @@ from support.vectors import deleted_rows, vector_path
 import delta_variant as dv
 from delta_variant.errors import CommitConflictError
 from delta_variant.log.load import load_snapshot
-from delta_variant.write import deletion_vectors
 from delta_variant.write.concurrent_rows import ConcurrentRows
 
 pytestmark = pytest.mark.usefixtures("small_files_are_shredded")
@@ -165,13 +164,9 @@ SECOND: dict[str, Operation] = {
 }
 
 
-@pytest.mark.parametrize("inline_bytes", [0, 512])
 @pytest.mark.parametrize("first", OTHERS)
 @pytest.mark.parametrize("operation", SECOND)
-def test_writers_of_different_rows_of_a_file_both_commit(
-    tmp_path: Path, operation: str, first: str, inline_bytes: int, monkeypatch: pytest.MonkeyPatch
-):
-    monkeypatch.setattr(deletion_vectors, "INLINE_BYTES", inline_bytes)
+def test_writers_of_different_rows_of_a_file_both_commit(tmp_path: Path, operation: str, first: str):
     table = new_table(tmp_path / "t")
     in_turn = Path(shutil.copytree(table, tmp_path / "in turn"))
     assert run_second(table, SECOND[operation], OTHERS[first]) is None
@@ -260,10 +255,7 @@ def test_a_restore_that_returns_rows_of_the_file_conflicts(tmp_path: Path):
     assert set(read_by_id(table)) == set(range(ROWS))
 
 
-def test_a_writer_that_loses_several_races_leaves_the_vectors_of_its_last_attempt(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
-    monkeypatch.setattr(deletion_vectors, "INLINE_BYTES", 0)
+def test_a_writer_that_loses_several_races_leaves_the_vectors_of_its_last_attempt(tmp_path: Path):
     table = new_table(tmp_path / "t")
     others = [delete(f"id = {number}") for number in range(4)]
     assert run_second(table, update("id in (50, 60)"), *others) is None
@@ -273,10 +265,7 @@ def test_a_writer_that_loses_several_races_leaves_the_vectors_of_its_last_attemp
     assert len(list_files(table, "*.bin")) == 5
 
 
-def test_a_writer_that_fails_after_it_lost_a_race_leaves_no_vectors(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
-    monkeypatch.setattr(deletion_vectors, "INLINE_BYTES", 0)
+def test_a_writer_that_fails_after_it_lost_a_race_leaves_no_vectors(tmp_path: Path):
     table = new_table(tmp_path / "t")
     reason = run_second(table, delete("id in (7, 8)"), delete("id = 1"), delete("id = 8"))
     assert reason is not None
@@ -319,11 +308,9 @@ def test_the_action_keeps_what_the_other_writer_committed(tmp_path: Path):
 
 
 @pytest.mark.parametrize("features", [{}, {"delta.enableRowTracking": "false"}])
-@pytest.mark.parametrize("inline_bytes", [0, 512])
 def test_an_optimization_marks_rows_that_were_deleted_in_the_old_files(
-    tmp_path: Path, inline_bytes: int, features: dict[str, str], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, features: dict[str, str]
 ):
-    monkeypatch.setattr(deletion_vectors, "INLINE_BYTES", inline_bytes)
     table = new_table(tmp_path / "t", **features)
     delete("id in (0, 3, 98)")(table)
     append(*range(200, 230))(table)
