@@ -137,7 +137,8 @@ def test_each_maintains_what_the_other_changed(turns: Turns):
     turns.by_us(lambda table: table.delete("id = 3"), without(lambda number, n: number == 3))
     turns.by_spark("REORG TABLE {t} APPLY (PURGE)", same)
     assert turns.vectors == 0
-    turns.by_us(lambda table: table.delete("id % 11 = 0"), without(lambda number, n: number % 11 == 0))
+    # Its vector has a few bytes.
+    turns.by_us(lambda table: table.delete("id = 4"), without(lambda number, n: number == 4))
     turns.spark.conf.set("spark.databricks.delta.retentionDurationCheck.enabled", "false")
     turns.by_spark("VACUUM {t} RETAIN 0 HOURS", same)
     assert len(list(turns.path.glob("*.bin"))) == 1
