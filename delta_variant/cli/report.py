@@ -24,6 +24,13 @@ Numbers are on the right, and are not truncated. A key, which says what a row is
 Details are hidden first.
 """
 
+
+def headings(text: str) -> tuple[Heading, ...]:
+    """Return the headings that a text lists, such as `path: key, type, rows: right`; others are `left`."""
+    parts = (part.partition(": ") for part in text.split(", "))
+    return tuple((title, side or "left") for title, _, side in parts)  # type: ignore[misc]
+
+
 GAP = 2
 ELLIPSIS = "…"
 LEAST_WIDTH = 12

@@ -29,7 +29,7 @@ from ..options import (
     parse_size,
 )
 from ..progress import Intake, showing_progress
-from ..report import Heading, Report, facts, render
+from ..report import Report, facts, headings, render
 from .write import parse_shredding, report_of
 
 
@@ -159,13 +159,7 @@ def migrate(
 
 
 MAX_SHOWN_FILES = 24
-FILES: tuple[Heading, ...] = (
-    ("file", "left"),
-    ("columns", "left"),
-    ("rows", "right"),
-    ("before", "right"),
-    ("after", "right"),
-)
+FILES = headings("file, columns, rows: right, before: right, after: right")
 
 
 def _report(source: str, target: str, result: Migration) -> Report:

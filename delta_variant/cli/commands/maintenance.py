@@ -43,7 +43,7 @@ from ..options import (
     parse_size,
 )
 from ..progress import showing_progress
-from ..report import Heading, Layout, Report, facts, render
+from ..report import Layout, Report, facts, headings, render
 
 
 def optimize(
@@ -145,12 +145,7 @@ def history(
     render(_history(entries), json=json, layout=Layout(wide, expanded))
 
 
-COMMITS: tuple[Heading, ...] = (
-    ("version", "right"),
-    ("time", "key"),
-    ("operation", "left"),
-    ("parameters and metrics", "left"),
-)
+COMMITS = headings("version: right, time: key, operation, parameters and metrics")
 
 
 def _history(entries: Sequence[HistoryEntry]) -> Report:

@@ -44,7 +44,7 @@ from ..options import (
     parse_pairs,
 )
 from ..progress import showing_progress
-from ..report import Heading, Layout, Report, Rows, facts, render
+from ..report import Layout, Report, Rows, facts, headings, render
 
 
 def describe(
@@ -111,27 +111,15 @@ def create(
     render(Report({"table": table, "version": version}, [f"{table}: {done}"]), json=json)
 
 
-PATHS: tuple[Heading, ...] = (
-    ("path", "key"),
-    ("types", "left"),
-    ("filled", "right"),
-    ("distinct", "right"),
-    ("column", "left"),
-    ("values", "detail"),
-)
+PATHS = headings("path: key, types, filled: right, distinct: right, column, values: detail")
 
 
 def _paths(summary: Summary) -> Report:
     return Report([asdict(each) for each in summary.paths], [summary.title], [(PATHS, summary.cells())])
 
 
-COLUMNS: tuple[Heading, ...] = (
-    ("column", "key"),
-    ("type", "left"),
-    ("nullable", "left"),
-    ("comment", "left"),
-)
-PROPERTIES: tuple[Heading, ...] = (("property", "key"), ("value", "left"))
+COLUMNS = headings("column: key, type, nullable, comment")
+PROPERTIES = headings("property: key, value")
 
 
 def _description(snapshot: Snapshot) -> Report:

@@ -24,7 +24,7 @@ from ..help import Command, Group, examples_text
 from ..options import Expanded, FileOrTable, Json, Text, Version, Wide, argument, handle, option
 from ..output import FINDINGS, write_page
 from ..progress import showing_progress
-from ..report import Heading, Layout, Report, render
+from ..report import Layout, Report, headings, render
 from ..rows import ENCODER, print_rows
 from ..terminal import console, print_hint, print_json, print_lines
 
@@ -56,15 +56,8 @@ def inspect(
     render(_shredding(target, shredding), json=json, layout=Layout(wide, expanded))
 
 
-PATHS: tuple[Heading, ...] = (
-    ("path", "key"),
-    ("type", "left"),
-    ("typed_value", "right"),
-    ("value", "right"),
-    ("clean", "right"),
-    ("bytes", "right"),
-    ("min", "detail"),
-    ("max", "detail"),
+PATHS = headings(
+    "path: key, type, typed_value: right, value: right, clean: right, bytes: right, min: detail, max: detail"
 )
 
 
@@ -160,13 +153,7 @@ def _write_rows(rows: pa.Table, limit: int | None, csv: bool, parquet: str | Non
         write_page(parquet, sink.getvalue().to_pybytes())
 
 
-BOUNDS: tuple[Heading, ...] = (
-    ("column", "key"),
-    ("type", "left"),
-    ("nulls", "right"),
-    ("min", "left"),
-    ("max", "left"),
-)
+BOUNDS = headings("column: key, type, nulls: right, min, max")
 
 
 def _statistics(file: InspectedFile) -> Report:

@@ -51,7 +51,7 @@ from ..options import (
 )
 from ..output import FINDINGS
 from ..progress import Intake, showing_progress
-from ..report import Heading, Report, facts, render
+from ..report import Report, facts, headings, render
 from ..rows import json_lines
 
 
@@ -312,12 +312,7 @@ def _location(reject: Mapping[str, Any]) -> str:
 
 
 MAX_SHOWN_PATHS = 24
-PATHS: tuple[Heading, ...] = (
-    ("shredded path", "key"),
-    ("type", "left"),
-    ("typed_value", "right"),
-    ("value", "right"),
-)
+PATHS = headings("shredded path: key, type, typed_value: right, value: right")
 
 
 @dataclass(frozen=True)
