@@ -12,7 +12,7 @@ from ...errors import InvalidStatisticsError
 from ...expressions.types import kind_of, type_name
 from ...protocol.statistics import Bound, BoundText, FileStatistics, value_at
 from ...variant import paths as variant_paths
-from .findings import Rule, Violation
+from .findings import Rules, Violation
 from .statistics_copies import SIDES
 from .statistics_rules import CONTRADICTED, DANGER, REPAIR, UNUSED, is_false_null_count
 from .subjects import ColumnSubject, PathReport, names_of
@@ -21,10 +21,15 @@ EXACT = ("int8", "int16", "int32", "int64", "decimal4", "decimal8", "decimal16")
 DIGITS = {"decimal4": 9, "decimal8": 18, "decimal16": 38}
 NESTED = ("null", "object", "array")
 
+BOUND_RULES = Rules[ColumnSubject]()
+rule = BOUND_RULES.add
 
-# The encoded bounds.
 
-
+@rule(
+    "ST10",
+    "info",
+    "run `delta-variant repair-statistics` to compute them; without bounds readers cannot skip the file",
+)
 def _no_statistics(subject: ColumnSubject) -> Iterator[Violation]:
     table = subject.file.table
     if not subject.column.has_bounds or subject.column.path[0] in table.physical_partitions:
@@ -60,12 +65,14 @@ def _is_filled(leaf: Mapping[str, Any] | None) -> bool:
     return leaf is not None and leaf["null_count"] != leaf["num_values"]
 
 
+@rule("AU1", "error", UNUSED)
 def _undecodable(subject: ColumnSubject) -> Iterator[Violation]:
     for side, found in subject.sides.items():
         if isinstance(found, InvalidStatisticsError):
             yield Violation(f"{side} of {subject.name} cannot be decoded ({found.message})")
 
 
+@rule("Z7", "error", f"{REPAIR}; some readers fail on other JSON")
 def _no_text(subject: ColumnSubject) -> Iterator[Violation]:
     for side in SIDES:
         entry = subject.entry(side)
@@ -73,16 +80,11 @@ def _no_text(subject: ColumnSubject) -> Iterator[Violation]:
             yield Violation(f"{side} of {subject.name} is {str(entry)[:60]}, expected a string")
 
 
+@rule("AU2", "error", UNUSED)
 def _no_object(subject: ColumnSubject) -> Iterator[Violation]:
     for side, found in subject.sides.items():
         if isinstance(found, BoundText) and found.bounds is None:
             yield Violation(f"{side} of {subject.name} is a Variant but not an object")
-
-
-def _each(subject: ColumnSubject) -> Iterator[tuple[str, str, Bound]]:
-    for side, bounds in subject.bounds.items():
-        for key, bound in bounds.items():
-            yield side, key, bound
 
 
 def _bound_rule(
@@ -98,28 +100,20 @@ def _bound_rule(
     return check
 
 
+def _each(subject: ColumnSubject) -> Iterator[tuple[str, str, Bound]]:
+    for side, bounds in subject.bounds.items():
+        for key, bound in bounds.items():
+            yield side, key, bound
+
+
 def _nested(bound: Bound, side: str) -> str | None:
     return f"has the type {bound.type}, expected a primitive" if bound.type in NESTED else None
 
 
-def _nan(bound: Bound, side: str) -> str | None:
-    return "is NaN" if bound.type in ("float", "double") and "NaN" in bound.text else None
+rule("AU3", "error", UNUSED)(_bound_rule(_nested))
 
 
-def _zero(bound: Bound, side: str) -> str | None:
-    is_zero = bound.type in ("float", "double") and bound.text in ("0", "0.0", "-0", "-0.0")
-    if is_zero and bound.text.startswith("-") is (side == "maxValues"):
-        return f"is {bound.text}, expected the zero of the other sign"
-    return None
-
-
-def _digits(bound: Bound, side: str) -> str | None:
-    digits = sum(character.isdigit() for character in bound.text.lstrip("-0."))
-    if digits > DIGITS.get(bound.type, digits):
-        return f"has {digits} digits, too many for {bound.type}"
-    return None
-
-
+@rule("AU4", "warning", UNUSED)
 def _not_normalized(subject: ColumnSubject) -> Iterator[Violation]:
     for key in _keys(subject):
         try:
@@ -132,6 +126,11 @@ def _not_normalized(subject: ColumnSubject) -> Iterator[Violation]:
             )
 
 
+def _keys(subject: ColumnSubject) -> list[str]:
+    return list(dict.fromkeys(key for _, key, _ in _each(subject)))
+
+
+@rule("AU4", "error", UNUSED)
 def _no_path(subject: ColumnSubject) -> Iterator[Violation]:
     for key in _keys(subject):
         try:
@@ -140,8 +139,12 @@ def _no_path(subject: ColumnSubject) -> Iterator[Violation]:
             yield Violation(f"invalid path key of {subject.name} ({error.message})", path_key=key)
 
 
-def _keys(subject: ColumnSubject) -> list[str]:
-    return list(dict.fromkeys(key for _, key, _ in _each(subject)))
+@rule("AU5", "error", UNUSED)
+def _types_differ(subject: ColumnSubject) -> Iterator[Violation]:
+    for key, low, high in _both_sides(subject):
+        if low.type != high.type:
+            what = f"the types {low.type} and {high.type}"
+            yield Violation(f"the bounds of {subject.name} at {key} have {what}", path_key=key)
 
 
 def _both_sides(subject: ColumnSubject) -> Iterator[tuple[str, Bound, Bound]]:
@@ -151,20 +154,23 @@ def _both_sides(subject: ColumnSubject) -> Iterator[tuple[str, Bound, Bound]]:
             yield key, low, greatest[key]
 
 
-def _types_differ(subject: ColumnSubject) -> Iterator[Violation]:
-    for key, low, high in _both_sides(subject):
-        if low.type != high.type:
-            what = f"the types {low.type} and {high.type}"
-            yield Violation(f"the bounds of {subject.name} at {key} have {what}", path_key=key)
+@rule("AU6", "error", DANGER)
+def _under_array(subject: ColumnSubject) -> Iterator[Violation]:
+    for key in _keys(subject):
+        names = names_of(key)
+        if names is not None and _leads_into_array(subject, names):
+            yield Violation(f"the path {key} of {subject.name} leads into an array", path_key=key)
 
 
-def _scales_differ(subject: ColumnSubject) -> Iterator[Violation]:
-    for key, low, high in _both_sides(subject):
-        if low.type == high.type and low.scale != high.scale:
-            what = f"the scales {low.scale} and {high.scale}"
-            yield Violation(f"the bounds of {subject.name} at {key} have {what}", path_key=key)
+def _leads_into_array(subject: ColumnSubject, names: tuple[str, ...]) -> bool:
+    return any(names[:length] in subject.lists for length in range(len(names) + 1))
 
 
+@rule(
+    "X3",
+    "info",
+    "allowed, but readers can skip by one side only; `delta-variant repair-statistics` computes both",
+)
 def _one_sided(subject: ColumnSubject) -> Iterator[Violation]:
     if any(not isinstance(found, BoundText) for found in subject.sides.values()):
         return
@@ -177,13 +183,11 @@ def _one_sided(subject: ColumnSubject) -> Iterator[Violation]:
             yield Violation(f"the path {key} of {subject.name} is only in {side}", path_key=key)
 
 
-def _under_array(subject: ColumnSubject) -> Iterator[Violation]:
-    for key in _keys(subject):
-        names = names_of(key)
-        if names is not None and _leads_into_array(subject, names):
-            yield Violation(f"the path {key} of {subject.name} leads into an array", path_key=key)
-
-
+@rule(
+    "AU12",
+    "warning",
+    "readers ignore them: add the feature, or remove them with `delta-variant repair-statistics`",
+)
 def _without_feature(subject: ColumnSubject) -> Iterator[Violation]:
     table = subject.file.table
     if (
@@ -196,6 +200,42 @@ def _without_feature(subject: ColumnSubject) -> Iterator[Violation]:
         )
 
 
+def _nan(bound: Bound, side: str) -> str | None:
+    return "is NaN" if bound.type in ("float", "double") and "NaN" in bound.text else None
+
+
+rule("AU14", "error", DANGER)(_bound_rule(_nan))
+
+
+def _zero(bound: Bound, side: str) -> str | None:
+    is_zero = bound.type in ("float", "double") and bound.text in ("0", "0.0", "-0", "-0.0")
+    if is_zero and bound.text.startswith("-") is (side == "maxValues"):
+        return f"is {bound.text}, expected the zero of the other sign"
+    return None
+
+
+rule("AU14", "warning", f"{REPAIR}; readers that distinguish the two zeros lose rows")(_bound_rule(_zero))
+
+
+@rule("AU15", "error", UNUSED)
+def _scales_differ(subject: ColumnSubject) -> Iterator[Violation]:
+    for key, low, high in _both_sides(subject):
+        if low.type == high.type and low.scale != high.scale:
+            what = f"the scales {low.scale} and {high.scale}"
+            yield Violation(f"the bounds of {subject.name} at {key} have {what}", path_key=key)
+
+
+def _digits(bound: Bound, side: str) -> str | None:
+    digits = sum(character.isdigit() for character in bound.text.lstrip("-0."))
+    if digits > DIGITS.get(bound.type, digits):
+        return f"has {digits} digits, too many for {bound.type}"
+    return None
+
+
+rule("AU15", "error", f"{REPAIR}; some readers reject it")(_bound_rule(_digits))
+
+
+@rule("AU16", "warning", f"{REPAIR}; Delta on Spark cannot decode every other form")
 def _printed_form(subject: ColumnSubject) -> Iterator[Violation]:
     for side, found in subject.sides.items():
         if not isinstance(found, BoundText):
@@ -208,12 +248,14 @@ def _printed_form(subject: ColumnSubject) -> Iterator[Violation]:
             yield Violation(f"{side} of {subject.name} has {len(found.rest)} bytes after the value")
 
 
+@rule("AU18", "info", f"the default limit is {MAX_STATS_PATHS}, because every reader decodes all bounds")
 def _too_many_paths(subject: ColumnSubject) -> Iterator[Violation]:
     count = len(_keys(subject))
     if count > MAX_STATS_PATHS:
         yield Violation(f"{subject.name} has bounds of {count} paths")
 
 
+@rule("AU19", "error", DANGER)
 def _of_another_class(subject: ColumnSubject) -> Iterator[Violation]:
     types_of: dict[str, set[str]] = {}
     for _, key, bound in _each(subject):
@@ -228,20 +270,6 @@ def _of_another_class(subject: ColumnSubject) -> Iterator[Violation]:
                 f"but the file has {type_name(arrow_type)}"
             )
             yield Violation(sentence, path_key=key)
-
-
-def _not_shredded(subject: ColumnSubject) -> Iterator[Violation]:
-    if subject.group is None:
-        return
-    for key, names in ((key, names_of(key)) for key in _keys(subject)):
-        if names is not None and names not in subject.leaves and not _leads_into_array(subject, names):
-            yield Violation(
-                f"the path {key} of {subject.name} has bounds but no typed_value in the file", path_key=key
-            )
-
-
-def _leads_into_array(subject: ColumnSubject, names: tuple[str, ...]) -> bool:
-    return any(names[:length] in subject.lists for length in range(len(names) + 1))
 
 
 def _fits(bound: str, arrow_type: Any) -> bool:
@@ -264,11 +292,15 @@ def _fits(bound: str, arrow_type: Any) -> bool:
     return bool(checks[bound](arrow_type)) if bound in checks else False
 
 
-# The bounds, compared with the rows.
-
-
-def _paths(subject: ColumnSubject) -> Iterator[PathReport]:
-    yield from subject.rows.paths if subject.rows else ()
+@rule("AU19", "warning", f"{REPAIR}; only data=True can verify them")
+def _not_shredded(subject: ColumnSubject) -> Iterator[Violation]:
+    if subject.group is None:
+        return
+    for key, names in ((key, names_of(key)) for key in _keys(subject)):
+        if names is not None and names not in subject.leaves and not _leads_into_array(subject, names):
+            yield Violation(
+                f"the path {key} of {subject.name} has bounds but no typed_value in the file", path_key=key
+            )
 
 
 def _bounds_rule(name: str, what: str) -> Callable[[ColumnSubject], Iterator[Violation]]:
@@ -283,6 +315,16 @@ def _bounds_rule(name: str, what: str) -> Callable[[ColumnSubject], Iterator[Vio
     return check
 
 
+def _paths(subject: ColumnSubject) -> Iterator[PathReport]:
+    yield from subject.rows.paths if subject.rows else ()
+
+
+rule("AU7", "error", CONTRADICTED)(_bounds_rule("below", "is less than the lower bound"))
+rule("AU7", "error", CONTRADICTED)(_bounds_rule("above", "is greater than the upper bound"))
+rule("AU7", "error", CONTRADICTED)(_bounds_rule("others", "has another type than the bounds"))
+
+
+@rule("AU8", "warning", f"{REPAIR}; wider bounds skip fewer files")
 def _not_attained(subject: ColumnSubject) -> Iterator[Violation]:
     if not subject.file.is_tight:
         return
@@ -296,6 +338,11 @@ def _not_attained(subject: ColumnSubject) -> Iterator[Violation]:
                 yield Violation(sentence, path_key=path.key)
 
 
+rule("AU9", "error", DANGER)(_bounds_rule("nulls", "is a Variant null at a path with bounds"))
+rule("AU14", "error", DANGER)(_bounds_rule("nans", "is NaN at a path with bounds"))
+
+
+@rule("AU10", "error", CONTRADICTED)
 def _variant_null_count(subject: ColumnSubject) -> Iterator[Violation]:
     stated = value_at(subject.file.stats.null_count, subject.column.path)
     rows, live = subject.rows, subject.file.live_rows
@@ -311,55 +358,3 @@ def _variant_null_count(subject: ColumnSubject) -> Iterator[Violation]:
         yield Violation(
             f"nullCount of {subject.name} is {stated:,}, but the file has {found:,} nulls",
         )
-
-
-BOUND_RULES: tuple[Rule[ColumnSubject], ...] = (
-    Rule(
-        "ST10",
-        "info",
-        _no_statistics,
-        "run `delta-variant repair-statistics` to compute them; without bounds readers cannot skip the file",
-    ),
-    Rule("AU1", "error", _undecodable, UNUSED),
-    Rule("Z7", "error", _no_text, f"{REPAIR}; some readers fail on other JSON"),
-    Rule("AU2", "error", _no_object, UNUSED),
-    Rule("AU3", "error", _bound_rule(_nested), UNUSED),
-    Rule("AU4", "warning", _not_normalized, UNUSED),
-    Rule("AU4", "error", _no_path, UNUSED),
-    Rule("AU5", "error", _types_differ, UNUSED),
-    Rule("AU6", "error", _under_array, DANGER),
-    Rule(
-        "X3",
-        "info",
-        _one_sided,
-        "allowed, but readers can skip by one side only; `delta-variant repair-statistics` computes both",
-    ),
-    Rule(
-        "AU12",
-        "warning",
-        _without_feature,
-        "readers ignore them: add the feature, or remove them with `delta-variant repair-statistics`",
-    ),
-    Rule("AU14", "error", _bound_rule(_nan), DANGER),
-    Rule(
-        "AU14", "warning", _bound_rule(_zero), f"{REPAIR}; readers that distinguish the two zeros lose rows"
-    ),
-    Rule("AU15", "error", _scales_differ, UNUSED),
-    Rule("AU15", "error", _bound_rule(_digits), f"{REPAIR}; some readers reject it"),
-    Rule("AU16", "warning", _printed_form, f"{REPAIR}; Delta on Spark cannot decode every other form"),
-    Rule(
-        "AU18",
-        "info",
-        _too_many_paths,
-        f"the default limit is {MAX_STATS_PATHS}, because every reader decodes all bounds",
-    ),
-    Rule("AU19", "error", _of_another_class, DANGER),
-    Rule("AU19", "warning", _not_shredded, f"{REPAIR}; only data=True can verify them"),
-    Rule("AU7", "error", _bounds_rule("below", "is less than the lower bound"), CONTRADICTED),
-    Rule("AU7", "error", _bounds_rule("above", "is greater than the upper bound"), CONTRADICTED),
-    Rule("AU7", "error", _bounds_rule("others", "has another type than the bounds"), CONTRADICTED),
-    Rule("AU8", "warning", _not_attained, f"{REPAIR}; wider bounds skip fewer files"),
-    Rule("AU9", "error", _bounds_rule("nulls", "is a Variant null at a path with bounds"), DANGER),
-    Rule("AU14", "error", _bounds_rule("nans", "is NaN at a path with bounds"), DANGER),
-    Rule("AU10", "error", _variant_null_count, CONTRADICTED),
-)

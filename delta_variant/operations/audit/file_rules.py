@@ -20,7 +20,7 @@ from ...protocol.schema.column_mapping import COLUMN_ID
 from ...protocol.schema.partition_values import partition_value_from_string
 from ...protocol.schema.storage_types import is_unadjusted
 from ...protocol.types import StructType, describe
-from .findings import Rule, Severity, Violation
+from .findings import Rule, Rules, Severity, Violation
 from .statistics_copies import footer_differences
 from .subjects import ColumnSubject, FileSubject
 
@@ -33,6 +33,13 @@ OTHER_UNITS = {
 }
 """The times of the years 1980 to 2170 in other units. In milliseconds, these are not times of data files."""
 
+FILE_RULES = Rules[FileSubject]()
+file_rule = FILE_RULES.add
+COLUMN_RULES = Rules[ColumnSubject]()
+column_rule = COLUMN_RULES.add
+ROW_RULES = Rules[ColumnSubject]()
+row_rule = ROW_RULES.add
+
 
 def _error_rule(name: str, what: str) -> Callable[[FileSubject], Iterator[Violation]]:
     """Return the check of a part of the file that is an error if it cannot be read."""
@@ -44,20 +51,28 @@ def _error_rule(name: str, what: str) -> Callable[[FileSubject], Iterator[Violat
     return check
 
 
-_undecodable_pages = _error_rule("computed", "the data cannot be read")
+file_rule("F1", "error", "restore the file; without it the table has lost rows")(
+    _error_rule("size", "the data file cannot be found")
+)
 
 
+@file_rule("F2", "error", "restore the file that was committed")
 def _size(subject: FileSubject) -> Iterator[Violation]:
     expected = subject.add["size"]
     if isinstance(subject.size, int) and subject.size != expected:
         yield Violation(f"the data file has {subject.size:,} bytes, but its add action has {expected:,}")
 
 
+RESTORE = "restore the file from a backup, and keep this one: its other row groups and pages may be readable"
+
+
+@file_rule("F3", "error", RESTORE)
 def _unreadable(subject: FileSubject) -> Iterator[Violation]:
     if isinstance(subject.size, int) and isinstance(subject.file, DeltaVariantError):
         yield Violation(f"the data file cannot be opened ({subject.file.message})")
 
 
+@file_rule("F4", "error", "commit the file with its partition values")
 def _partition_values(subject: FileSubject) -> Iterator[Violation]:
     columns = subject.table.columns.fields
     fields = {field.name: field for field in columns}
@@ -81,6 +96,14 @@ def _partition_values(subject: FileSubject) -> Iterator[Violation]:
             yield Violation(message, column=column)
 
 
+file_rule("F6", "error", "restore the deletion vector; without it deleted rows reappear")(
+    _error_rule("deleted", "the deletion vector cannot be read")
+)
+
+
+@file_rule(
+    "F7", "error", "readers reject the file or miscount its rows: restore the deletion vector of this file"
+)
 def _cardinality(subject: FileSubject) -> Iterator[Violation]:
     vector = subject.add["deletion_vector"]
     if subject.opened is None or vector is None:
@@ -102,6 +125,10 @@ def _cardinality(subject: FileSubject) -> Iterator[Violation]:
         yield Violation(f"the deletion vector has the row {last:,}, but the file has {rows:,} rows")
 
 
+file_rule("F8", "error", RESTORE)(_error_rule("computed", "the data cannot be read"))
+
+
+@file_rule("F9", "error", "row ids and versions of its rows are unknown: commit the file again with both")
 def _row_ids(subject: FileSubject) -> Iterator[Violation]:
     # Readers rely on the ids of all files only where row tracking is enabled, not where it is supported.
     enabled = properties.get(subject.table.configuration, properties.ENABLE_ROW_TRACKING)
@@ -122,6 +149,9 @@ def _row_ids(subject: FileSubject) -> Iterator[Violation]:
         yield Violation(f"defaultRowCommitVersion is {version:,}, expected a version from 0 to {latest:,}")
 
 
+@file_rule(
+    "F11", "warning", "readers that filter or clean up by age take it for another time: commit the file again"
+)
 def _modification_time(subject: FileSubject) -> Iterator[Violation]:
     stated = int(subject.add["modification_time"])
     if stated < 0:
@@ -131,6 +161,79 @@ def _modification_time(subject: FileSubject) -> Iterator[Violation]:
         yield Violation(f"modificationTime is {stated}, which is a time in {unit}, expected milliseconds")
 
 
+@file_rule(
+    "T10",
+    "error",
+    "readers reject the file or convert its values with loss: rewrite the file from its source",
+)
+def _other_ordinary_type(subject: FileSubject) -> Iterator[Violation]:
+    for path, stored, data_type in subject.mismatches:
+        name = ".".join(path)
+        sentence = f"the column {name} is {type_name(stored)} in the file, expected {describe(data_type)}"
+        yield Violation(sentence, column=name)
+    for name, reason in subject.overflows.items():
+        yield Violation(f"the column {name} has values that its type lacks ({reason})", column=name)
+
+
+@file_rule("T10", "info", "nothing to do: readers take it for UTC, as early versions of deltalake wrote it")
+def _unadjusted(subject: FileSubject) -> Iterator[Violation]:
+    for path, stored, data_type in subject.type_differences:
+        if is_unadjusted(stored, data_type):
+            name = ".".join(path)
+            sentence = f"the timestamp {name} is stored without isAdjustedToUTC"
+            yield Violation(sentence, column=name)
+
+
+@file_rule(
+    "N1",
+    "error",
+    "readers return NULL or reject the file: restore the file, or write its rows again from their source",
+)
+def _missing_not_null(subject: FileSubject) -> Iterator[Violation]:
+    if subject.opened is None or not subject.opened.num_rows:
+        return
+    partitions = set(subject.table.partition_columns)
+    fields = zip(subject.table.columns.fields, subject.table.physical.fields, strict=True)
+    for field, stored in fields:
+        if not field.nullable and field.name not in partitions and subject.column((stored.name,)) is None:
+            yield Violation(
+                f"the column {field.name} is NOT NULL, but the file lacks it: its values are lost",
+                column=field.name,
+            )
+
+
+@file_rule(
+    "F12",
+    "error",
+    "readers return NULL, and the statistics are the evidence: restore the file, or write its rows again",
+)
+def _lost_column(subject: FileSubject) -> Iterator[Violation]:
+    for path in subject.lost_columns:
+        name = ".".join(path)
+        sentence = (
+            f"the file lacks the column {name}, of which the statistics have values: its values are lost"
+        )
+        yield Violation(sentence, column=name)
+
+
+@file_rule("W15", "error", "readers that skip row groups or pages by it lose rows: rewrite the file")
+def _footer_statistics(subject: FileSubject) -> Iterator[Violation]:
+    if not subject.rows or subject.opened is None or isinstance(subject.computed, DeltaVariantError):
+        return
+    try:
+        for name, sentence in footer_differences(subject.opened):
+            yield Violation(sentence, column=name)
+    except DeltaVariantError as error:
+        message = f"the statistics of the footer cannot be compared ({error.message})"
+        yield Violation(message, column=error.column)
+
+
+WITHOUT_ID = "has no field id in the file"
+
+
+@file_rule(
+    "T11", "error", "readers return NULL or other columns: rewrite the file with the ids of the schema"
+)
 def _field_ids(subject: FileSubject) -> Iterator[Violation]:
     table = subject.table
     if table.mode == "none" or subject.opened is None:
@@ -146,9 +249,6 @@ def _field_ids(subject: FileSubject) -> Iterator[Violation]:
         if table.mode == "id" or problem != WITHOUT_ID:
             name = ".".join(path)
             yield Violation(f"the column {name} {problem}", column=name)
-
-
-WITHOUT_ID = "has no field id in the file"
 
 
 def _misplaced(
@@ -175,56 +275,7 @@ def _misplaced(
             yield from _misplaced(field.type, column.type, parts, where)
 
 
-def _other_ordinary_type(subject: FileSubject) -> Iterator[Violation]:
-    for path, stored, data_type in subject.mismatches:
-        name = ".".join(path)
-        sentence = f"the column {name} is {type_name(stored)} in the file, expected {describe(data_type)}"
-        yield Violation(sentence, column=name)
-    for name, reason in subject.overflows.items():
-        yield Violation(f"the column {name} has values that its type lacks ({reason})", column=name)
-
-
-def _unadjusted(subject: FileSubject) -> Iterator[Violation]:
-    for path, stored, data_type in subject.type_differences:
-        if is_unadjusted(stored, data_type):
-            name = ".".join(path)
-            sentence = f"the timestamp {name} is stored without isAdjustedToUTC"
-            yield Violation(sentence, column=name)
-
-
-def _missing_not_null(subject: FileSubject) -> Iterator[Violation]:
-    if subject.opened is None or not subject.opened.num_rows:
-        return
-    partitions = set(subject.table.partition_columns)
-    fields = zip(subject.table.columns.fields, subject.table.physical.fields, strict=True)
-    for field, stored in fields:
-        if not field.nullable and field.name not in partitions and subject.column((stored.name,)) is None:
-            yield Violation(
-                f"the column {field.name} is NOT NULL, but the file lacks it: its values are lost",
-                column=field.name,
-            )
-
-
-def _lost_column(subject: FileSubject) -> Iterator[Violation]:
-    for path in subject.lost_columns:
-        name = ".".join(path)
-        sentence = (
-            f"the file lacks the column {name}, of which the statistics have values: its values are lost"
-        )
-        yield Violation(sentence, column=name)
-
-
-def _footer_statistics(subject: FileSubject) -> Iterator[Violation]:
-    if not subject.rows or subject.opened is None or isinstance(subject.computed, DeltaVariantError):
-        return
-    try:
-        for name, sentence in footer_differences(subject.opened):
-            yield Violation(sentence, column=name)
-    except DeltaVariantError as error:
-        message = f"the statistics of the footer cannot be compared ({error.message})"
-        yield Violation(message, column=error.column)
-
-
+@column_rule("T10", "error", "rewrite the file; no type change converts to Variant")
 def _other_type(subject: ColumnSubject) -> Iterator[Violation]:
     if subject.file.opened is None or subject.group is not None:
         return
@@ -234,6 +285,7 @@ def _other_type(subject: ColumnSubject) -> Iterator[Violation]:
         yield Violation(f"the column {subject.name} is {type_name(arrow_type)} in the file, expected variant")
 
 
+@column_rule("H8", "error", "add the feature, or rewrite the file without shredding")
 def _shredded_without_feature(subject: ColumnSubject) -> Iterator[Violation]:
     if subject.is_shredded and subject.file.table.protocol is not None and not subject.file.table.shreds:
         yield Violation(f"the column {subject.name} is shredded, but the protocol lacks variantShredding")
@@ -249,130 +301,6 @@ def _schema_rule(code: str) -> Callable[[ColumnSubject], Iterator[Violation]]:
 
     return check
 
-
-def _null_counts(subject: ColumnSubject) -> Iterator[Violation]:
-    if not subject.is_shredded:
-        return
-    path = subject.column.path
-    for leaf in subject.file.footer.get("leaves", ()):
-        steps = tuple(leaf["path"])
-        if steps[: len(path)] == path and steps[-1] == "value" and leaf["null_count"] is None:
-            yield Violation(f"the footer has no null count for {'.'.join(steps)}")
-            return
-
-
-def _spark_types(subject: ColumnSubject) -> Iterator[Violation]:
-    for arrow_type in () if subject.group is None else leaf_types(subject.group):
-        if _is_unsupported_by_spark(arrow_type):
-            yield Violation(
-                f"the column {subject.name} has a typed_value of {type_name(arrow_type)}, "
-                "which Spark does not support"
-            )
-            return
-
-
-def _is_unsupported_by_spark(arrow_type: Any) -> bool:
-    types = pa.types
-    is_uuid = types.is_fixed_size_binary(arrow_type) and arrow_type.byte_width == 16
-    nanos = types.is_timestamp(arrow_type) and arrow_type.unit == "ns"
-    return bool(types.is_time(arrow_type) or nanos or is_uuid)
-
-
-def _unreadable_rows(subject: ColumnSubject) -> Iterator[Violation]:
-    if isinstance(subject.row_report, DeltaVariantError):
-        yield Violation(
-            f"the rows of the column {subject.name} cannot be read ({subject.row_report.message})"
-        )
-
-
-def _row_rule(code: str) -> Callable[[ColumnSubject], Iterator[Violation]]:
-    def check(subject: ColumnSubject) -> Iterator[Violation]:
-        for found in subject.rows.violations if subject.rows else ():
-            if found.rule == code:
-                more = f" (and {found.count - 1:,} more rows)" if found.count > 1 else ""
-                yield Violation(
-                    f"row {found.row:,}, column {subject.name} at {found.path}: {found.message}{more}",
-                    path_key=found.path,
-                    row=found.row,
-                )
-
-    return check
-
-
-RESTORE = "restore the file from a backup, and keep this one: its other row groups and pages may be readable"
-
-FILE_RULES: tuple[Rule[FileSubject], ...] = (
-    Rule(
-        "F1",
-        "error",
-        _error_rule("size", "the data file cannot be found"),
-        "restore the file; without it the table has lost rows",
-    ),
-    Rule("F2", "error", _size, "restore the file that was committed"),
-    Rule("F3", "error", _unreadable, RESTORE),
-    Rule("F4", "error", _partition_values, "commit the file with its partition values"),
-    Rule(
-        "F6",
-        "error",
-        _error_rule("deleted", "the deletion vector cannot be read"),
-        "restore the deletion vector; without it deleted rows reappear",
-    ),
-    Rule(
-        "F7",
-        "error",
-        _cardinality,
-        "readers reject the file or miscount its rows: restore the deletion vector of this file",
-    ),
-    Rule("F8", "error", _undecodable_pages, RESTORE),
-    Rule(
-        "F9",
-        "error",
-        _row_ids,
-        "row ids and versions of its rows are unknown: commit the file again with both",
-    ),
-    Rule(
-        "F11",
-        "warning",
-        _modification_time,
-        "readers that filter or clean up by age take it for another time: commit the file again",
-    ),
-    Rule(
-        "T10",
-        "error",
-        _other_ordinary_type,
-        "readers reject the file or convert its values with loss: rewrite the file from its source",
-    ),
-    Rule(
-        "T10",
-        "info",
-        _unadjusted,
-        "nothing to do: readers take it for UTC, as early versions of deltalake wrote it",
-    ),
-    Rule(
-        "N1",
-        "error",
-        _missing_not_null,
-        "readers return NULL or reject the file: restore the file, or write its rows again from their source",
-    ),
-    Rule(
-        "F12",
-        "error",
-        _lost_column,
-        "readers return NULL, and the statistics are the evidence: restore the file, or write its rows again",
-    ),
-    Rule(
-        "W15",
-        "error",
-        _footer_statistics,
-        "readers that skip row groups or pages by it lose rows: rewrite the file",
-    ),
-    Rule(
-        "T11",
-        "error",
-        _field_ids,
-        "readers return NULL or other columns: rewrite the file with the ids of the schema",
-    ),
-)
 
 REWRITE = "rewrite the file"
 
@@ -406,6 +334,69 @@ NATIVE_SCHEMA_RULES: tuple[tuple[str, Severity, str], ...] = (
 
 A code is the id of a rule, and a lower-case letter where the rule has another check with its own severity.
 """
+
+COLUMN_RULES.extend(
+    Rule(code.rstrip(ascii_lowercase), severity, _schema_rule(code), remedy)
+    for code, severity, remedy in NATIVE_SCHEMA_RULES
+)
+
+
+@column_rule("W14", "warning", "rewrite the file; without the count no reader can skip its row groups")
+def _null_counts(subject: ColumnSubject) -> Iterator[Violation]:
+    if not subject.is_shredded:
+        return
+    path = subject.column.path
+    for leaf in subject.file.footer.get("leaves", ()):
+        steps = tuple(leaf["path"])
+        if steps[: len(path)] == path and steps[-1] == "value" and leaf["null_count"] is None:
+            yield Violation(f"the footer has no null count for {'.'.join(steps)}")
+            return
+
+
+@column_rule(
+    "P-T",
+    "warning",
+    "if Spark reads the table, rewrite the file with a schema of "
+    "infer_shredding_schema(..., spark_compatible=True)",
+)
+def _spark_types(subject: ColumnSubject) -> Iterator[Violation]:
+    for arrow_type in () if subject.group is None else leaf_types(subject.group):
+        if _is_unsupported_by_spark(arrow_type):
+            yield Violation(
+                f"the column {subject.name} has a typed_value of {type_name(arrow_type)}, "
+                "which Spark does not support"
+            )
+            return
+
+
+def _is_unsupported_by_spark(arrow_type: Any) -> bool:
+    types = pa.types
+    is_uuid = types.is_fixed_size_binary(arrow_type) and arrow_type.byte_width == 16
+    nanos = types.is_timestamp(arrow_type) and arrow_type.unit == "ns"
+    return bool(types.is_time(arrow_type) or nanos or is_uuid)
+
+
+@row_rule("F8", "error", RESTORE)
+def _unreadable_rows(subject: ColumnSubject) -> Iterator[Violation]:
+    if isinstance(subject.row_report, DeltaVariantError):
+        yield Violation(
+            f"the rows of the column {subject.name} cannot be read ({subject.row_report.message})"
+        )
+
+
+def _row_rule(code: str) -> Callable[[ColumnSubject], Iterator[Violation]]:
+    def check(subject: ColumnSubject) -> Iterator[Violation]:
+        for found in subject.rows.violations if subject.rows else ():
+            if found.rule == code:
+                more = f" (and {found.count - 1:,} more rows)" if found.count > 1 else ""
+                yield Violation(
+                    f"row {found.row:,}, column {subject.name} at {found.path}: {found.message}{more}",
+                    path_key=found.path,
+                    row=found.row,
+                )
+
+    return check
+
 
 WRITE_NULL = "rewrite the file with a Variant null; Spark rejects the row"
 EITHER_VALUE = (
@@ -442,29 +433,4 @@ NATIVE_ROW_RULES: tuple[tuple[str, Severity, str], ...] = (
 )
 """The codes that the native check of a column's rows reports, each with its severity and remedy."""
 
-COLUMN_RULES: tuple[Rule[ColumnSubject], ...] = (
-    Rule("T10", "error", _other_type, "rewrite the file; no type change converts to Variant"),
-    Rule("H8", "error", _shredded_without_feature, "add the feature, or rewrite the file without shredding"),
-    *(
-        Rule(code.rstrip(ascii_lowercase), severity, _schema_rule(code), remedy)
-        for code, severity, remedy in NATIVE_SCHEMA_RULES
-    ),
-    Rule(
-        "W14",
-        "warning",
-        _null_counts,
-        "rewrite the file; without the count no reader can skip its row groups",
-    ),
-    Rule(
-        "P-T",
-        "warning",
-        _spark_types,
-        "if Spark reads the table, rewrite the file with a schema of "
-        "infer_shredding_schema(..., spark_compatible=True)",
-    ),
-)
-
-ROW_RULES: tuple[Rule[ColumnSubject], ...] = (
-    Rule("F8", "error", _unreadable_rows, RESTORE),
-    *(Rule(code, severity, _row_rule(code), remedy) for code, severity, remedy in NATIVE_ROW_RULES),
-)
+ROW_RULES.extend(Rule(code, severity, _row_rule(code), remedy) for code, severity, remedy in NATIVE_ROW_RULES)

@@ -102,14 +102,30 @@ class Violation:
     row: int | None = None
 
 
+Check: TypeAlias = Callable[[Subject], Iterator[Violation]]
+
+
 @dataclass(frozen=True)
 class Rule(Generic[Subject]):
     """A rule: its id in docs/audit-rules.md, its severity, its check, and the remedy for a violation."""
 
     id: str
     severity: Severity
-    check: Callable[[Subject], Iterator[Violation]]
+    check: Check[Subject]
     remedy: str
+
+
+class Rules(list[Rule[Subject]]):
+    """Rules in the order in which an audit applies them."""
+
+    def add(self, id: str, severity: Severity, remedy: str) -> Callable[[Check[Subject]], Check[Subject]]:  # noqa: A002
+        """Return a decorator that adds a check as a rule."""
+
+        def register(check: Check[Subject]) -> Check[Subject]:
+            self.append(Rule(id, severity, check, remedy))
+            return check
+
+        return register
 
 
 def apply_rules(rules: Iterable[Rule[Subject]], subject: Subject) -> Iterator[Finding]:

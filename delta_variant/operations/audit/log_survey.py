@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import pairwise
 from typing import Any, TypeVar
 
 from ..._threads import Threads
@@ -14,15 +12,12 @@ from ...errors import DeltaVariantError, MalformedLogError, StoreError, VersionN
 from ...log.checksum import checksum_path
 from ...log.file_tables import files_table
 from ...log.listing import (
-    LAST_VERSION,
     LOG,
     Span,
     checkpoint_name,
     commit_file_name,
     commit_version,
     compaction_of,
-    file_span,
-    impossible_version,
     listing_of,
     table_not_found,
 )
@@ -31,7 +26,6 @@ from ...log.snapshot import Snapshot, TableVersion
 from ...protocol.actions import (
     Action,
     AddFile,
-    CommitInfo,
     DomainMetadata,
     Metadata,
     Protocol,
@@ -43,12 +37,9 @@ from ...protocol.actions import (
 from ...storage import store as storage
 from ...storage.objects import StoredFile
 from ...storage.store import Store
-from .findings import Violation
 from .replay import Replay, replay_log
 
 THREADS = 16
-
-LIKE_LOG_FILE = re.compile(r"[0-9]+[^/]*\.(json|crc|parquet)", re.IGNORECASE)
 
 Kind = TypeVar("Kind", Protocol, Metadata)
 
@@ -242,122 +233,3 @@ def _decode_lines(data: bytes, path: str) -> tuple[tuple[Action, ...], tuple[tup
         except MalformedLogError as error:
             violations.append(("L1", f"has an invalid line {number} ({error.message})"))
     return tuple(actions), tuple(violations)
-
-
-# Rules of the log.
-
-
-def not_loadable(subject: LogSurvey) -> Iterator[Violation]:
-    """L0: readers can load the table."""
-    if subject.load_error is not None:
-        yield Violation(f"cannot load the table at version {subject.version} ({subject.load_error})")
-
-
-def commit_violations(rule: str) -> Callable[[LogSurvey], Iterator[Violation]]:
-    """Return the check that reports the violations of one rule in commits."""
-
-    def check(subject: LogSurvey) -> Iterator[Violation]:
-        for commit in subject.commits:
-            for found, message in commit.violations:
-                if found == rule:
-                    yield Violation(f"{commit.version:020d}.json {message}", version=commit.version)
-
-    return check
-
-
-def gaps(subject: LogSurvey) -> Iterator[Violation]:
-    """L2: every version from the oldest required one has a commit."""
-    versions = [commit.version for commit in subject.commits]
-    if not versions:
-        return
-    for before, after in pairwise([*versions, subject.version + 1]):
-        first, last = before + 1, after - 1
-        if first < last:
-            yield Violation(
-                f"{last - first + 1:,} commits are missing, from {first:020d}.json to {last:020d}.json, "
-                "between commits that exist",
-                first,
-            )
-        elif first == last:
-            yield Violation(f"{first:020d}.json is missing, but the commits around it exist", first)
-    if versions[0] > 0 and all(checkpoint_name(name) is None for name in subject.names):
-        yield Violation(f"{0:020d}.json is missing, and there is no checkpoint", 0)
-
-
-def no_protocol_or_metadata(subject: LogSurvey) -> Iterator[Violation]:
-    """L4: the log has a protocol and a metaData action."""
-    for name, action in (("protocol", subject.protocol), ("metaData", subject.metadata)):
-        if action is None:
-            yield Violation(f"no commit or checkpoint up to version {subject.version} has a {name} action")
-
-
-def incomplete_checkpoints(subject: LogSurvey) -> Iterator[Violation]:
-    """L5: checkpoints have all their parts."""
-    for version, count, names in incomplete(subject):
-        missing = count - len(names)
-        yield Violation(f"the checkpoint of version {version} lacks {missing} of its {count} parts", version)
-
-
-def incomplete(subject: LogSurvey) -> Iterator[tuple[int, int, list[str]]]:
-    """Yield the version, the number of parts and the existing files of each checkpoint that lacks parts."""
-    parts: dict[tuple[int, int], list[str]] = {}
-    for name in subject.names:
-        found = checkpoint_name(name)
-        if found is None or found.version > subject.version or found.part is None or found.parts is None:
-            continue
-        names = parts.setdefault((found.version, found.parts), [])
-        if 1 <= found.part <= found.parts:
-            names.append(name)
-    yield from ((*key, names) for key, names in parts.items() if len(names) < key[1])
-
-
-def odd_names(subject: LogSurvey) -> Iterator[Violation]:
-    """L15: readers recognize the names of the files that look like log files."""
-    for name in subject.names:
-        if LIKE_LOG_FILE.fullmatch(name) and file_span(name) is None:
-            yield Violation(
-                f"no reader recognizes {name} as a file of the log: expected a version of 20 digits"
-            )
-
-
-def impossible_versions(subject: LogSurvey) -> Iterator[Violation]:
-    """L12: the versions in file names are 64-bit integers."""
-    for name in subject.names:
-        if (number := impossible_version(name)) is not None:
-            yield Violation(
-                f"{name} is not a log file because {number} exceeds the greatest version, {LAST_VERSION}"
-            )
-
-
-def replayed(rule: str) -> Callable[[LogSurvey], Iterator[Violation]]:
-    """Return the check that reports the violations of one rule in the replay of the log."""
-
-    def check(subject: LogSurvey) -> Iterator[Violation]:
-        return (violation for found, violation in subject.replay.violations if found == rule)
-
-    return check
-
-
-def in_commit_timestamps(subject: LogSurvey) -> Iterator[Violation]:
-    """L9: with in-commit timestamps, each commit starts with one that is later than the previous."""
-    metadata = subject.metadata
-    if metadata is None or metadata.configuration.get("delta.enableInCommitTimestamps", "").lower() != "true":
-        return
-    enabled = metadata.configuration.get("delta.inCommitTimestampEnablementVersion", "0")
-    since = int(enabled) if enabled.isdecimal() else 0
-    last: int | None = None
-    for commit in subject.commits:
-        if commit.version < since or commit.violations:
-            continue
-        first = commit.actions[0] if commit.actions else None
-        timestamp = first.in_commit_timestamp if isinstance(first, CommitInfo) else None
-        if timestamp is None:
-            yield Violation(
-                f"version {commit.version} does not start with an inCommitTimestamp", commit.version
-            )
-        elif last is not None and timestamp <= last:
-            yield Violation(
-                f"the inCommitTimestamp of version {commit.version} is not later than the previous one",
-                commit.version,
-            )
-        last = timestamp if timestamp is not None else last

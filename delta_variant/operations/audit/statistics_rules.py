@@ -22,7 +22,7 @@ from ...protocol.statistics import (
     value_at,
 )
 from ...protocol.types import DataType, PrimitiveType, StructType, describe
-from .findings import Rule, Violation
+from .findings import Rules, Violation
 from .inexact_bounds import (
     DOUBLE,
     FLOAT,
@@ -46,15 +46,39 @@ MOMENTS = {
     "timestamp_ntz": re.compile(f"{DAY}([T ]{TIME})?"),
 }
 
+REPAIR = "run `delta-variant repair-statistics`"
+UNUSED = f"{REPAIR}; until then readers ignore it, and do not skip the file by it"
+CONTRADICTED = f"if the rows are right, {REPAIR}; until then a reader that skips by it loses rows"
+DANGER = f"{REPAIR}; until then a reader that skips by it loses rows"
 
-# The text of the statistics.
+CHECKPOINT_STATISTICS_RULES = Rules[TableSubject]()
+checkpoint_rule = CHECKPOINT_STATISTICS_RULES.add
+FILE_STATISTICS_RULES = Rules[FileSubject]()
+rule = FILE_STATISTICS_RULES.add
 
 
+@checkpoint_rule("AU17", "error", "readers use either of the two; write a new checkpoint")
+def _inconsistent_copies(subject: TableSubject) -> Iterator[Violation]:
+    snapshot = subject.survey.snapshot
+    if snapshot is None:
+        return
+    types = dict(ordinary_columns(subject.physical))
+    try:
+        for file_path, text, parsed in duplicate_statistics(snapshot):
+            for what in differences_of_copies(text, parsed, types):
+                sentence = f"stats and stats_parsed of the newest checkpoint differ in {what}"
+                yield Violation(sentence, file_path=file_path)
+    except MalformedLogError as error:
+        yield Violation(f"stats_parsed of the newest checkpoint cannot be decoded ({error.message})")
+
+
+@rule("ST19", "error", UNUSED)
 def _not_statistics(subject: FileSubject) -> Iterator[Violation]:
     if isinstance(subject.decoded, InvalidStatisticsError):
         yield Violation(subject.decoded.message)
 
 
+@rule("AU11", "error", CONTRADICTED)
 def _num_records(subject: FileSubject) -> Iterator[Violation]:
     records = subject.stats.num_records
     if subject.opened is None or records is None:
@@ -63,11 +87,13 @@ def _num_records(subject: FileSubject) -> Iterator[Violation]:
         yield Violation(f"numRecords is {records:,}, but the file has {subject.opened.num_rows:,} rows")
 
 
+@rule("ST15", "error", f"{REPAIR}; PROTOCOL.md requires it")
 def _no_num_records(subject: FileSubject) -> Iterator[Violation]:
     if subject.add["deletion_vector"] is not None and subject.stats.num_records is None:
         yield Violation("the file has a deletion vector, but its statistics have no numRecords")
 
 
+@rule("AU13", "warning", f"{REPAIR}; statistics use the physical names of columns")
 def _unknown_names(subject: FileSubject) -> Iterator[Violation]:
     members = (("nullCount", subject.stats.null_count), *zip(SIDES, bounds_of(subject.stats), strict=True))
     if not subject.table.physical.fields:
@@ -92,6 +118,7 @@ def _unknown_columns(
             yield from _unknown_columns(value, found, (*path, name))
 
 
+@rule("AU10", "error", DANGER)
 def _impossible_null_counts(subject: FileSubject) -> Iterator[Violation]:
     records = subject.stats.num_records
     for path, count in leaves_of(subject.stats.null_count):
@@ -99,6 +126,112 @@ def _impossible_null_counts(subject: FileSubject) -> Iterator[Violation]:
             yield Violation(f"nullCount of {'.'.join(path)} is {count}, but numRecords is {records}")
 
 
+@rule("AU7", "error", CONTRADICTED)
+def _outside(subject: FileSubject) -> Iterator[Violation]:
+    # Tight bounds next to a deletion vector need not cover all rows.
+    if subject.add["deletion_vector"] is None or not subject.is_tight:
+        yield from _ordinary_violations(subject, _is_outside, "does not cover", _cut_offset)
+        yield from outside_exact_bounds(subject)
+        yield from not_finite(subject, "does not cover", is_outside=True)
+
+
+def _ordinary_violations(
+    subject: FileSubject,
+    is_violation: Callable[[Any, Any, bool], bool],
+    what: str,
+    explain: Callable[[Any, Any, Any], str] = lambda *_: "",
+) -> Iterator[Violation]:
+    computed = subject.computed
+    if not isinstance(computed, FileStatistics):
+        return
+    for path, data_type in subject.ordinary_columns:
+        of_bounds = type_of_bounds(data_type, subject.column(path))
+        for side, recorded, found in zip(SIDES, bounds_of(subject.stats), bounds_of(computed), strict=True):
+            texts = value_at(recorded, path), value_at(found, path)
+            stated, actual = (to_comparable(text, of_bounds) for text in texts)
+            if None not in (stated, actual) and is_violation(stated, actual, side == SIDES[1]):
+                name = ".".join(path)
+                sentence = f"{side} of {name} is {texts[0]}, which {what} {texts[1]} in the data"
+                yield Violation(sentence + explain(texts[0], stated, actual), column=name)
+
+
+def _cut_offset(text: Any, stated: Any, actual: Any) -> str:
+    """Return why a bound of a timestamp column is not exact, if it lacks the seconds of its offset."""
+    if not isinstance(stated, datetime) or abs(stated - actual) > MAX_CUT or not is_cut(text, stated):
+        return ""
+    return (
+        "; its offset lacks the seconds, as Delta on Spark 3.2 and 3.3 writes it, which delta-variant allows "
+        "for and other readers do not"
+    )
+
+
+def _is_outside(stated: Any, actual: Any, is_upper: bool) -> bool:
+    if isinstance(stated, datetime) and not is_upper:
+        # The actual bound is rounded down to a millisecond. The rule of inexact bounds checks finer ones.
+        return bool(stated - actual >= timedelta(milliseconds=1))
+    return bool(stated < actual if is_upper else stated > actual)
+
+
+@rule("AU8", "warning", REPAIR)
+def _loose(subject: FileSubject) -> Iterator[Violation]:
+    if subject.add["deletion_vector"] is None and subject.is_tight:
+        yield from _ordinary_violations(subject, _is_loose, "is wider than")
+        yield from _bounds_of_nulls(subject)
+        yield from not_finite(subject, "is wider than", is_outside=False)
+
+
+def _bounds_of_nulls(subject: FileSubject) -> Iterator[Violation]:
+    computed = subject.computed
+    if not isinstance(computed, FileStatistics) or not computed.num_records:
+        return
+    for path, _ in subject.ordinary_columns:
+        stated = next(
+            (value for side in bounds_of(subject.stats) if (value := value_at(side, path)) is not None), None
+        )
+        if stated is not None and value_at(computed.null_count, path) == computed.num_records:
+            name = ".".join(path)
+            yield Violation(f"a bound of {name} is {stated}, but all rows are null", column=name)
+
+
+def _is_loose(stated: Any, actual: Any, is_upper: bool) -> bool:
+    if isinstance(stated, str) and is_shortened(stated, actual, is_upper=is_upper):
+        return False
+    return not is_near(stated, actual) and bool(stated > actual if is_upper else stated < actual)
+
+
+@rule("AU10", "error", CONTRADICTED)
+def _ordinary_null_counts(subject: FileSubject) -> Iterator[Violation]:
+    computed = subject.computed
+    if not isinstance(computed, FileStatistics):
+        return
+    is_whole = subject.add["deletion_vector"] is None
+    for path, _ in subject.ordinary_columns:
+        stated, found = value_at(subject.stats.null_count, path), value_at(computed.null_count, path)
+        if subject.lacks(path):
+            found = computed.num_records
+        if type(stated) is not int or type(found) is not int:
+            continue
+        if stated != found if is_whole and subject.is_tight else is_false_null_count(subject, stated, found):
+            name = ".".join(path)
+            yield Violation(
+                f"nullCount of {name} is {stated:,}, but the file has {found:,} nulls", column=name
+            )
+
+
+def is_false_null_count(subject: FileSubject, stated: int, found: int) -> bool:
+    """Return whether a null count next to wide bounds is wrong: only 0 and `numRecords` have a meaning there.
+
+    See PROTOCOL.md, "Per-file Statistics".
+    """
+    if subject.is_tight:
+        return False
+    return (stated == 0 and found > 0) or (stated == subject.stats.num_records and found < stated)
+
+
+rule("AU14", "error", f"{REPAIR}; Spark skips the file by it and loses the row")(nan_above_bound)
+
+
+@rule("AU20", "error", f"{REPAIR}; some readers fail on it, others ignore it")
 def _forms(subject: FileSubject) -> Iterator[Violation]:
     """Check that each entry has the JSON form of its column's type."""
     members = (("nullCount", subject.stats.null_count), *zip(SIDES, bounds_of(subject.stats), strict=True))
@@ -158,6 +291,7 @@ def _is_moment(value: Any, name: str) -> bool:
     return True
 
 
+@rule("AU21", "info", f"{REPAIR}; readers cannot skip the file by them")
 def _incomplete(subject: FileSubject) -> Iterator[Violation]:
     """Report statistics that readers could use, and that the file lacks."""
     if subject.add["stats"] is None:
@@ -187,155 +321,7 @@ def _incomplete(subject: FileSubject) -> Iterator[Violation]:
             yield Violation(f"the statistics lack nullCount of {variant.name}", column=variant.name)
 
 
+@rule("AU22", "warning", f"{REPAIR}; readers take them for bounds of the live rows")
 def _tight_next_to_vector(subject: FileSubject) -> Iterator[Violation]:
     if subject.add["deletion_vector"] is not None and subject.add["stats"] is not None and subject.is_tight:
         yield Violation("the bounds are marked as tight, but the file has a deletion vector")
-
-
-# Ordinary columns, compared with the data.
-
-
-def _ordinary_violations(
-    subject: FileSubject,
-    is_violation: Callable[[Any, Any, bool], bool],
-    what: str,
-    explain: Callable[[Any, Any, Any], str] = lambda *_: "",
-) -> Iterator[Violation]:
-    computed = subject.computed
-    if not isinstance(computed, FileStatistics):
-        return
-    for path, data_type in subject.ordinary_columns:
-        of_bounds = type_of_bounds(data_type, subject.column(path))
-        for side, recorded, found in zip(SIDES, bounds_of(subject.stats), bounds_of(computed), strict=True):
-            texts = value_at(recorded, path), value_at(found, path)
-            stated, actual = (to_comparable(text, of_bounds) for text in texts)
-            if None not in (stated, actual) and is_violation(stated, actual, side == SIDES[1]):
-                name = ".".join(path)
-                sentence = f"{side} of {name} is {texts[0]}, which {what} {texts[1]} in the data"
-                yield Violation(sentence + explain(texts[0], stated, actual), column=name)
-
-
-def _cut_offset(text: Any, stated: Any, actual: Any) -> str:
-    """Return why a bound of a timestamp column is not exact, if it lacks the seconds of its offset."""
-    if not isinstance(stated, datetime) or abs(stated - actual) > MAX_CUT or not is_cut(text, stated):
-        return ""
-    return (
-        "; its offset lacks the seconds, as Delta on Spark 3.2 and 3.3 writes it, which delta-variant allows "
-        "for and other readers do not"
-    )
-
-
-def _outside(subject: FileSubject) -> Iterator[Violation]:
-    # Tight bounds next to a deletion vector need not cover all rows.
-    if subject.add["deletion_vector"] is None or not subject.is_tight:
-        yield from _ordinary_violations(subject, _is_outside, "does not cover", _cut_offset)
-        yield from outside_exact_bounds(subject)
-        yield from not_finite(subject, "does not cover", is_outside=True)
-
-
-def _loose(subject: FileSubject) -> Iterator[Violation]:
-    if subject.add["deletion_vector"] is None and subject.is_tight:
-        yield from _ordinary_violations(subject, _is_loose, "is wider than")
-        yield from _bounds_of_nulls(subject)
-        yield from not_finite(subject, "is wider than", is_outside=False)
-
-
-def _bounds_of_nulls(subject: FileSubject) -> Iterator[Violation]:
-    computed = subject.computed
-    if not isinstance(computed, FileStatistics) or not computed.num_records:
-        return
-    for path, _ in subject.ordinary_columns:
-        stated = next(
-            (value for side in bounds_of(subject.stats) if (value := value_at(side, path)) is not None), None
-        )
-        if stated is not None and value_at(computed.null_count, path) == computed.num_records:
-            name = ".".join(path)
-            yield Violation(f"a bound of {name} is {stated}, but all rows are null", column=name)
-
-
-def _is_outside(stated: Any, actual: Any, is_upper: bool) -> bool:
-    if isinstance(stated, datetime) and not is_upper:
-        # The actual bound is rounded down to a millisecond. The rule of inexact bounds checks finer ones.
-        return bool(stated - actual >= timedelta(milliseconds=1))
-    return bool(stated < actual if is_upper else stated > actual)
-
-
-def _is_loose(stated: Any, actual: Any, is_upper: bool) -> bool:
-    if isinstance(stated, str) and is_shortened(stated, actual, is_upper=is_upper):
-        return False
-    return not is_near(stated, actual) and bool(stated > actual if is_upper else stated < actual)
-
-
-def _ordinary_null_counts(subject: FileSubject) -> Iterator[Violation]:
-    computed = subject.computed
-    if not isinstance(computed, FileStatistics):
-        return
-    is_whole = subject.add["deletion_vector"] is None
-    for path, _ in subject.ordinary_columns:
-        stated, found = value_at(subject.stats.null_count, path), value_at(computed.null_count, path)
-        if subject.lacks(path):
-            found = computed.num_records
-        if type(stated) is not int or type(found) is not int:
-            continue
-        if stated != found if is_whole and subject.is_tight else is_false_null_count(subject, stated, found):
-            name = ".".join(path)
-            yield Violation(
-                f"nullCount of {name} is {stated:,}, but the file has {found:,} nulls", column=name
-            )
-
-
-def is_false_null_count(subject: FileSubject, stated: int, found: int) -> bool:
-    """Return whether a null count next to wide bounds is wrong: only 0 and `numRecords` have a meaning there.
-
-    See PROTOCOL.md, "Per-file Statistics".
-    """
-    if subject.is_tight:
-        return False
-    return (stated == 0 and found > 0) or (stated == subject.stats.num_records and found < stated)
-
-
-# Statistics that a checkpoint has both as `stats` and as `stats_parsed`.
-
-
-def _inconsistent_copies(subject: TableSubject) -> Iterator[Violation]:
-    snapshot = subject.survey.snapshot
-    if snapshot is None:
-        return
-    types = dict(ordinary_columns(subject.physical))
-    try:
-        for file_path, text, parsed in duplicate_statistics(snapshot):
-            for what in differences_of_copies(text, parsed, types):
-                sentence = f"stats and stats_parsed of the newest checkpoint differ in {what}"
-                yield Violation(sentence, file_path=file_path)
-    except MalformedLogError as error:
-        yield Violation(f"stats_parsed of the newest checkpoint cannot be decoded ({error.message})")
-
-
-REPAIR = "run `delta-variant repair-statistics`"
-UNUSED = f"{REPAIR}; until then readers ignore it, and do not skip the file by it"
-CONTRADICTED = f"if the rows are right, {REPAIR}; until then a reader that skips by it loses rows"
-DANGER = f"{REPAIR}; until then a reader that skips by it loses rows"
-
-CHECKPOINT_STATISTICS_RULES: tuple[Rule[TableSubject], ...] = (
-    Rule("AU17", "error", _inconsistent_copies, "readers use either of the two; write a new checkpoint"),
-)
-
-FILE_STATISTICS_RULES: tuple[Rule[FileSubject], ...] = (
-    Rule("ST19", "error", _not_statistics, UNUSED),
-    Rule("AU11", "error", _num_records, CONTRADICTED),
-    Rule("ST15", "error", _no_num_records, f"{REPAIR}; PROTOCOL.md requires it"),
-    Rule("AU13", "warning", _unknown_names, f"{REPAIR}; statistics use the physical names of columns"),
-    Rule("AU10", "error", _impossible_null_counts, DANGER),
-    Rule("AU7", "error", _outside, CONTRADICTED),
-    Rule("AU8", "warning", _loose, REPAIR),
-    Rule("AU10", "error", _ordinary_null_counts, CONTRADICTED),
-    Rule("AU14", "error", nan_above_bound, f"{REPAIR}; Spark skips the file by it and loses the row"),
-    Rule("AU20", "error", _forms, f"{REPAIR}; some readers fail on it, others ignore it"),
-    Rule("AU21", "info", _incomplete, f"{REPAIR}; readers cannot skip the file by them"),
-    Rule(
-        "AU22",
-        "warning",
-        _tight_next_to_vector,
-        f"{REPAIR}; readers take them for bounds of the live rows",
-    ),
-)

@@ -21,139 +21,57 @@ from ...protocol.schema.column_mapping import COLUMN_ID, physical_schema
 from ...protocol.schema.rules import contradictions, maps_with_variant_keys
 from ...protocol.statistics import counts_of, texts_at
 from ...protocol.types import GENERATION_EXPRESSION, VARIANT, fields_of, primitive_kinds_of, variant_defaults
-from .findings import Rule, Violation
+from .findings import Rules, Violation
 from .subjects import TableSubject
 
-
-def _lacking(subject: TableSubject) -> Iterator[TableFeature]:
-    """Yield the features that the protocol lacks; a preview counts as its feature."""
-    protocol = subject.protocol
-    if protocol is not None:
-        rows = (row for row in features.FEATURES.values() if row.preview_of is None)
-        yield from (row for row in rows if not features.supports(protocol, row.name))
+TABLE_RULES = Rules[TableSubject]()
+rule = TABLE_RULES.add
 
 
-def _types(subject: TableSubject) -> Iterator[Violation]:
-    kinds = primitive_kinds_of(subject.columns)
-    for feature in _lacking(subject):
-        for kind in sorted(kinds.intersection(feature.needed_by)):
-            names = ", ".join(
-                ".".join(path)
-                for path, field in fields_of(subject.columns)
-                if kind in primitive_kinds_of(field.type)
-            )
-            yield Violation(
-                f"the table has columns of type {kind}, {names}, but its protocol lacks {feature.name}"
-            )
+@rule("T1", "error", "commit a metaData action with a valid schema")
+def _unreadable_schema(subject: TableSubject) -> Iterator[Violation]:
+    if isinstance(subject.schema, SchemaError):
+        yield Violation(subject.schema.message)
 
 
-def _properties(subject: TableSubject) -> Iterator[Violation]:
-    for feature in _lacking(subject):
-        prop, beginning = feature.enabled_by, feature.properties_from
-        for name, text in sorted(subject.configuration.items()):
-            is_on = False
-            if prop is not None and name == prop.name:
-                try:
-                    is_on = prop.parse(text) != prop.default
-                except ValueError:
-                    continue
-            if is_on or (beginning is not None and name.lower().startswith(beginning)):
-                yield Violation(
-                    f"the table sets {name}={text}, but its protocol lacks the feature {feature.name}"
-                )
-
-
-def _columns(subject: TableSubject) -> Iterator[Violation]:
-    for feature in _lacking(subject):
-        if (beginning := feature.needed_by_key) is None:
-            continue
-        for path, field in fields_of(subject.columns):
-            keys = [key for key in field.metadata if key.startswith(beginning)]
-            if keys:
-                name = ".".join(path)
-                message = (
-                    f"the column {name} has {keys[0]}, but the protocol lacks the feature {feature.name}"
-                )
-                yield Violation(message, column=name)
-
-
-def _domains(subject: TableSubject) -> Iterator[Violation]:
-    for feature in _lacking(subject):
-        beginning = feature.needed_by_domain
-        for domain in sorted(subject.survey.domains) if beginning is not None else ():
-            if domain.startswith(beginning or ""):
-                yield Violation(
-                    f"the log has the domainMetadata {domain!r}, but the protocol lacks {feature.name}"
-                )
-
-
-def _files(subject: TableSubject) -> Iterator[Violation]:
-    snapshot = subject.survey.snapshot
-    if snapshot is None:
+@rule("T1", "warning", 'commit a schema with the string "variant"; some readers reject the object')
+def _object_form(subject: TableSubject) -> Iterator[Violation]:
+    if subject.metadata is None or isinstance(subject.schema, SchemaError):
         return
-    lacking = {feature.name for feature in _lacking(subject)}
-    for column, what, name in (
-        ("deletion_vector", "a deletion vector", "deletionVectors"),
-        ("base_row_id", "a baseRowId", "rowTracking"),
-    ):
-        has_value: Any = pc.is_valid(snapshot.files[column])
-        count = total(has_value)
-        if name in lacking and count:
-            path = snapshot.files["path"].filter(has_value)[0].as_py()
-            more = f", and {count - 1:,} more files have one" if count > 1 else ""
-            yield Violation(
-                f"the file {path} has {what}, but the protocol lacks the feature {name}{more}", file_path=path
-            )
+    for path in _object_types(json.loads(subject.metadata.schema_string), ()):
+        yield Violation(
+            f'the type of {".".join(path)} is {{"type":"variant"}}, expected the string "variant"',
+            column=".".join(path),
+        )
 
 
-def row_id_ranges(snapshot: Snapshot | None) -> list[tuple[int, int, str]]:
-    """Return first and last row id and path of each file that has row ids and numRecords, by its first id."""
-    if snapshot is None:
-        return []
-    files = snapshot.files
-    (numbers,) = texts_at(files["stats"], [(("numRecords",), "number")])
-    rows = zip(
-        files["base_row_id"].to_pylist(),
-        counts_of(numbers).to_pylist(),
-        map(str, files["path"].to_pylist()),
-        strict=True,
-    )
-    return sorted(
-        (first, first + count - 1, path) for first, count, path in rows if first is not None and count
-    )
-
-
-def _overlaps(subject: TableSubject) -> Iterator[Violation]:
-    last, last_path = NO_ROW_IDS, ""
-    for first, end, path in row_id_ranges(subject.survey.snapshot):
-        if last_path and first <= last:
-            yield Violation(
-                f"the file has the row ids {first:,} to {end:,}, but {last_path} has those up to {last:,}",
-                file_path=path,
-            )
-        if end > last:
-            last, last_path = end, path
-
-
-def _above_the_mark(subject: TableSubject) -> Iterator[Violation]:
-    ranges = row_id_ranges(subject.survey.snapshot)
-    if not ranges:
+def _object_types(document: Any, path: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+    if not isinstance(document, dict):
         return
-    domain = subject.survey.domains.get(ROW_TRACKING_DOMAIN)
-    try:
-        mark = read_high_water_mark([domain] if domain else [], NO_ROW_IDS)
-    except MalformedLogError as error:
-        yield Violation(error.message)
-        return
-    greatest, path = max((end, path) for _, end, path in ranges)
-    if greatest > mark:
-        stated = f"rowIdHighWaterMark is {mark:,}" if domain else "the log has no rowIdHighWaterMark"
-        yield Violation(f"{stated}, but the file has row ids up to {greatest:,}", file_path=path)
+    if document.get("type") == "variant" and "name" not in document:
+        yield path
+    for field in document.get("fields") or ():
+        yield from _object_types(field.get("type"), (*path, str(field.get("name"))))
+    for step, key in (("element", "elementType"), ("key", "keyType"), ("value", "valueType")):
+        yield from _object_types(document.get(key), (*path, step))
 
 
-LEAKED_KEY = "__VARIANT_METADATA_KEY"
+DROP_ONE = "drop the preview with drop_feature when all readers know the stable name"
 
 
+def _both_names(name: str) -> Callable[[TableSubject], Iterator[Violation]]:
+    def check(subject: TableSubject) -> Iterator[Violation]:
+        known = set() if subject.protocol is None else features.supported_features(subject.protocol)
+        if {name, f"{name}-preview"} <= known:
+            yield Violation(f"the protocol lists both {name} and {name}-preview, two names of one feature")
+
+    return check
+
+
+rule("T3", "info", DROP_ONE)(_both_names("variantType"))
+
+
+@rule("T5", "error", "commit a protocol with two consistent lists")
 def _feature_lists(subject: TableSubject) -> Iterator[Violation]:
     protocol = subject.protocol
     if protocol is None:
@@ -179,50 +97,7 @@ def _lists(protocol: Protocol) -> tuple[tuple[str, bool, tuple[str, ...] | None]
     )
 
 
-def _both_names(name: str) -> Callable[[TableSubject], Iterator[Violation]]:
-    def check(subject: TableSubject) -> Iterator[Violation]:
-        known = set() if subject.protocol is None else features.supported_features(subject.protocol)
-        if {name, f"{name}-preview"} <= known:
-            yield Violation(f"the protocol lists both {name} and {name}-preview, two names of one feature")
-
-    return check
-
-
-def _unknown_features(subject: TableSubject) -> Iterator[Violation]:
-    if subject.protocol is None:
-        return
-    for name in sorted(features.supported_features(subject.protocol)):
-        feature = features.FEATURES.get(name)
-        if feature is None or not feature.can_read:
-            yield Violation(f"this version does not support the feature {name} of the protocol")
-
-
-def _unreadable_schema(subject: TableSubject) -> Iterator[Violation]:
-    if isinstance(subject.schema, SchemaError):
-        yield Violation(subject.schema.message)
-
-
-def _object_form(subject: TableSubject) -> Iterator[Violation]:
-    if subject.metadata is None or isinstance(subject.schema, SchemaError):
-        return
-    for path in _object_types(json.loads(subject.metadata.schema_string), ()):
-        yield Violation(
-            f'the type of {".".join(path)} is {{"type":"variant"}}, expected the string "variant"',
-            column=".".join(path),
-        )
-
-
-def _object_types(document: Any, path: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
-    if not isinstance(document, dict):
-        return
-    if document.get("type") == "variant" and "name" not in document:
-        yield path
-    for field in document.get("fields") or ():
-        yield from _object_types(field.get("type"), (*path, str(field.get("name"))))
-    for step, key in (("element", "elementType"), ("key", "keyType"), ("value", "valueType")):
-        yield from _object_types(document.get(key), (*path, step))
-
-
+@rule("T6", "error", "store the map as an array of structs with a key and a value")
 def _map_keys(subject: TableSubject) -> Iterator[Violation]:
     for path in maps_with_variant_keys(subject.columns):
         yield Violation(
@@ -231,6 +106,7 @@ def _map_keys(subject: TableSubject) -> Iterator[Violation]:
         )
 
 
+@rule("T7", "error", "use an ordinary column, extracted from a path of the Variant")
 def _disallowed_variants(subject: TableSubject) -> Iterator[Violation]:
     types = {field.name: field.type for field in subject.columns.fields}
     for name in subject.partition_columns:
@@ -246,11 +122,6 @@ def _disallowed_variants(subject: TableSubject) -> Iterator[Violation]:
             yield Violation(f"the Variant column {name} is a generated column", column=name)
 
 
-def _contradictions(subject: TableSubject) -> Iterator[Violation]:
-    for column, sentence in contradictions(subject.columns, subject.partition_columns):
-        yield Violation(sentence, column=column)
-
-
 def _clustering_columns(subject: TableSubject) -> tuple[tuple[str, ...], ...]:
     domain = subject.survey.domains.get(CLUSTERING_DOMAIN)
     try:
@@ -259,44 +130,7 @@ def _clustering_columns(subject: TableSubject) -> tuple[tuple[str, ...], ...]:
         return ()
 
 
-def _unknown_clustering_columns(subject: TableSubject) -> Iterator[Violation]:
-    if not subject.columns.fields:
-        return
-    known = {tuple(map(str.lower, path)) for path, _ in fields_of(subject.physical)}
-    if (domain := subject.survey.domains.get(CLUSTERING_DOMAIN)) is not None:
-        try:
-            decode_clustering_columns(domain.configuration)
-        except MalformedLogError as error:
-            yield Violation(error.message)
-    for path in _clustering_columns(subject):
-        if tuple(map(str.lower, path)) not in known:
-            yield Violation(f"the table is clustered by {'.'.join(path)}, which is not a column of it")
-
-
-def _names_that_differ_by_case(subject: TableSubject) -> Iterator[Violation]:
-    spellings: dict[tuple[str, ...], tuple[str, ...]] = {}
-    for path, _ in fields_of(subject.columns):
-        # Names that are equal are a violation of T14.
-        first = spellings.setdefault((*path[:-1], path[-1].lower()), path)
-        if first != path:
-            names = f"{'.'.join(first)} and {'.'.join(path)}"
-            yield Violation(f"the columns {names} differ only by case", column=".".join(path))
-
-
-def _defaults(subject: TableSubject) -> Iterator[Violation]:
-    for name, default in variant_defaults(subject.columns):
-        yield Violation(f"the default of the Variant column {name} is {default}, expected NULL", column=name)
-
-
-def _leaked_keys(subject: TableSubject) -> Iterator[Violation]:
-    for path, field in fields_of(subject.columns):
-        if LEAKED_KEY in field.metadata:
-            name = ".".join(path)
-            yield Violation(
-                f"the metadata of the column {name} has the internal key {LEAKED_KEY} of Spark", column=name
-            )
-
-
+@rule("T11", "error", "commit a schema with the names in the data files")
 def _physical_names(subject: TableSubject) -> Iterator[Violation]:
     try:
         physical_schema(subject.columns, subject.mode)
@@ -304,6 +138,11 @@ def _physical_names(subject: TableSubject) -> Iterator[Violation]:
         yield Violation(error.message, column=error.column)
 
 
+@rule(
+    "T17",
+    "error",
+    "the next column can read the data of another: commit a schema with an id of its own for each column",
+)
 def _column_ids(subject: TableSubject) -> Iterator[Violation]:
     if subject.mode == "none":
         return
@@ -326,18 +165,62 @@ def _column_ids(subject: TableSubject) -> Iterator[Violation]:
         )
 
 
+@rule("T18", "error", "readers expect Parquet: commit a metaData action with the provider parquet")
 def _format(subject: TableSubject) -> Iterator[Violation]:
     provider = "parquet" if subject.metadata is None else subject.metadata.format.provider
     if provider != "parquet":
         yield Violation(f"the format of the data files is {provider!r}, expected 'parquet'")
 
 
+@rule("T13", "error", "unset the property")
 def _iceberg(subject: TableSubject) -> Iterator[Violation]:
     for name in ("delta.enableIcebergCompatV1", "delta.enableIcebergCompatV2"):
         if subject.configuration.get(name, "").lower() == "true" and subject.variants:
             yield Violation(f"the table sets {name}=true, which does not allow its Variant columns")
 
 
+@rule("T14", "error", "commit a metaData action with consistent names")
+def _contradictions(subject: TableSubject) -> Iterator[Violation]:
+    for column, sentence in contradictions(subject.columns, subject.partition_columns):
+        yield Violation(sentence, column=column)
+
+
+@rule("T20", "error", "no writer can cluster by it: commit the domain with physical names of columns")
+def _unknown_clustering_columns(subject: TableSubject) -> Iterator[Violation]:
+    if not subject.columns.fields:
+        return
+    known = {tuple(map(str.lower, path)) for path, _ in fields_of(subject.physical)}
+    if (domain := subject.survey.domains.get(CLUSTERING_DOMAIN)) is not None:
+        try:
+            decode_clustering_columns(domain.configuration)
+        except MalformedLogError as error:
+            yield Violation(error.message)
+    for path in _clustering_columns(subject):
+        if tuple(map(str.lower, path)) not in known:
+            yield Violation(f"the table is clustered by {'.'.join(path)}, which is not a column of it")
+
+
+@rule("T16", "warning", "rename one of them; Delta on Spark rejects writes to the table")
+def _names_that_differ_by_case(subject: TableSubject) -> Iterator[Violation]:
+    spellings: dict[tuple[str, ...], tuple[str, ...]] = {}
+    for path, _ in fields_of(subject.columns):
+        # Names that are equal are a violation of T14.
+        first = spellings.setdefault((*path[:-1], path[-1].lower()), path)
+        if first != path:
+            names = f"{'.'.join(first)} and {'.'.join(path)}"
+            yield Violation(f"the columns {names} differ only by case", column=".".join(path))
+
+
+@rule("X8", "warning", "drop the default; some readers reject the table")
+def _defaults(subject: TableSubject) -> Iterator[Violation]:
+    for name, default in variant_defaults(subject.columns):
+        yield Violation(f"the default of the Variant column {name} is {default}, expected NULL", column=name)
+
+
+rule("X9", "info", DROP_ONE)(_both_names("variantShredding"))
+
+
+@rule("H5", "warning", "set a valid value; Spark can reject the table")
 def _property_texts(subject: TableSubject) -> Iterator[Violation]:
     for name, text in sorted(subject.configuration.items()):
         prop = properties.PROPERTIES.get(name)
@@ -345,6 +228,7 @@ def _property_texts(subject: TableSubject) -> Iterator[Violation]:
             yield Violation(f"invalid table property {name}={text!r}, expected {prop.expected}")
 
 
+@rule("H9", "error", "add the missing feature")
 def _required_features(subject: TableSubject) -> Iterator[Violation]:
     if subject.protocol is None:
         return
@@ -357,69 +241,161 @@ def _required_features(subject: TableSubject) -> Iterator[Violation]:
                 yield Violation(f"the protocol lists {name} but not {needed}, which {name} requires")
 
 
-DROP_ONE = "drop the preview with drop_feature when all readers know the stable name"
+LEAKED_KEY = "__VARIANT_METADATA_KEY"
 
-TABLE_RULES: tuple[Rule[TableSubject], ...] = (
-    Rule("T1", "error", _unreadable_schema, "commit a metaData action with a valid schema"),
-    Rule(
-        "T1",
-        "warning",
-        _object_form,
-        'commit a schema with the string "variant"; some readers reject the object',
-    ),
-    Rule("T3", "info", _both_names("variantType"), DROP_ONE),
-    Rule("T5", "error", _feature_lists, "commit a protocol with two consistent lists"),
-    Rule("T6", "error", _map_keys, "store the map as an array of structs with a key and a value"),
-    Rule("T7", "error", _disallowed_variants, "use an ordinary column, extracted from a path of the Variant"),
-    Rule("T11", "error", _physical_names, "commit a schema with the names in the data files"),
-    Rule(
-        "T17",
-        "error",
-        _column_ids,
-        "the next column can read the data of another: commit a schema with an id of its own for each column",
-    ),
-    Rule(
-        "T18", "error", _format, "readers expect Parquet: commit a metaData action with the provider parquet"
-    ),
-    Rule("T13", "error", _iceberg, "unset the property"),
-    Rule("T14", "error", _contradictions, "commit a metaData action with consistent names"),
-    Rule(
-        "T20",
-        "error",
-        _unknown_clustering_columns,
-        "no writer can cluster by it: commit the domain with physical names of columns",
-    ),
-    Rule(
-        "T16",
-        "warning",
-        _names_that_differ_by_case,
-        "rename one of them; Delta on Spark rejects writes to the table",
-    ),
-    Rule("X8", "warning", _defaults, "drop the default; some readers reject the table"),
-    Rule("X9", "info", _both_names("variantShredding"), DROP_ONE),
-    Rule("H5", "warning", _property_texts, "set a valid value; Spark can reject the table"),
-    Rule("H9", "error", _required_features, "add the missing feature"),
-    Rule(
-        "S1",
-        "warning",
-        _leaked_keys,
-        "remove the key; Spark cannot read a struct that contains such a column",
-    ),
-    Rule("S2", "warning", _unknown_features, "audit the table with a version that supports the feature"),
-    Rule("T4", "error", _types, "add the feature to the lists of the protocol"),
-    Rule("H4", "error", _properties, "add the feature to the protocol, or unset the property"),
-    Rule(
-        "H10", "error", _columns, "writers that ignore the feature break the column: add it to the protocol"
-    ),
-    Rule("H10", "error", _domains, "writers that ignore the feature lose the domain: add it to the protocol"),
-    Rule(
-        "H10",
-        "error",
-        _files,
-        "engines that ignore the feature return deleted rows or lose row ids: add it to the protocol",
-    ),
-    Rule(
-        "F13", "error", _overlaps, "two rows have one id: commit one of the files again with a new baseRowId"
-    ),
-    Rule("F14", "error", _above_the_mark, "the next commit assigns ids that rows have: run repair-log"),
+
+@rule("S1", "warning", "remove the key; Spark cannot read a struct that contains such a column")
+def _leaked_keys(subject: TableSubject) -> Iterator[Violation]:
+    for path, field in fields_of(subject.columns):
+        if LEAKED_KEY in field.metadata:
+            name = ".".join(path)
+            yield Violation(
+                f"the metadata of the column {name} has the internal key {LEAKED_KEY} of Spark", column=name
+            )
+
+
+@rule("S2", "warning", "audit the table with a version that supports the feature")
+def _unknown_features(subject: TableSubject) -> Iterator[Violation]:
+    if subject.protocol is None:
+        return
+    for name in sorted(features.supported_features(subject.protocol)):
+        feature = features.FEATURES.get(name)
+        if feature is None or not feature.can_read:
+            yield Violation(f"this version does not support the feature {name} of the protocol")
+
+
+@rule("T4", "error", "add the feature to the lists of the protocol")
+def _types(subject: TableSubject) -> Iterator[Violation]:
+    kinds = primitive_kinds_of(subject.columns)
+    for feature in _lacking(subject):
+        for kind in sorted(kinds.intersection(feature.needed_by)):
+            names = ", ".join(
+                ".".join(path)
+                for path, field in fields_of(subject.columns)
+                if kind in primitive_kinds_of(field.type)
+            )
+            yield Violation(
+                f"the table has columns of type {kind}, {names}, but its protocol lacks {feature.name}"
+            )
+
+
+def _lacking(subject: TableSubject) -> Iterator[TableFeature]:
+    """Yield the features that the protocol lacks; a preview counts as its feature."""
+    protocol = subject.protocol
+    if protocol is not None:
+        rows = (row for row in features.FEATURES.values() if row.preview_of is None)
+        yield from (row for row in rows if not features.supports(protocol, row.name))
+
+
+@rule("H4", "error", "add the feature to the protocol, or unset the property")
+def _properties(subject: TableSubject) -> Iterator[Violation]:
+    for feature in _lacking(subject):
+        prop, beginning = feature.enabled_by, feature.properties_from
+        for name, text in sorted(subject.configuration.items()):
+            is_on = False
+            if prop is not None and name == prop.name:
+                try:
+                    is_on = prop.parse(text) != prop.default
+                except ValueError:
+                    continue
+            if is_on or (beginning is not None and name.lower().startswith(beginning)):
+                yield Violation(
+                    f"the table sets {name}={text}, but its protocol lacks the feature {feature.name}"
+                )
+
+
+@rule("H10", "error", "writers that ignore the feature break the column: add it to the protocol")
+def _columns(subject: TableSubject) -> Iterator[Violation]:
+    for feature in _lacking(subject):
+        if (beginning := feature.needed_by_key) is None:
+            continue
+        for path, field in fields_of(subject.columns):
+            keys = [key for key in field.metadata if key.startswith(beginning)]
+            if keys:
+                name = ".".join(path)
+                message = (
+                    f"the column {name} has {keys[0]}, but the protocol lacks the feature {feature.name}"
+                )
+                yield Violation(message, column=name)
+
+
+@rule("H10", "error", "writers that ignore the feature lose the domain: add it to the protocol")
+def _domains(subject: TableSubject) -> Iterator[Violation]:
+    for feature in _lacking(subject):
+        beginning = feature.needed_by_domain
+        for domain in sorted(subject.survey.domains) if beginning is not None else ():
+            if domain.startswith(beginning or ""):
+                yield Violation(
+                    f"the log has the domainMetadata {domain!r}, but the protocol lacks {feature.name}"
+                )
+
+
+@rule(
+    "H10",
+    "error",
+    "engines that ignore the feature return deleted rows or lose row ids: add it to the protocol",
 )
+def _files(subject: TableSubject) -> Iterator[Violation]:
+    snapshot = subject.survey.snapshot
+    if snapshot is None:
+        return
+    lacking = {feature.name for feature in _lacking(subject)}
+    for column, what, name in (
+        ("deletion_vector", "a deletion vector", "deletionVectors"),
+        ("base_row_id", "a baseRowId", "rowTracking"),
+    ):
+        has_value: Any = pc.is_valid(snapshot.files[column])
+        count = total(has_value)
+        if name in lacking and count:
+            path = snapshot.files["path"].filter(has_value)[0].as_py()
+            more = f", and {count - 1:,} more files have one" if count > 1 else ""
+            yield Violation(
+                f"the file {path} has {what}, but the protocol lacks the feature {name}{more}", file_path=path
+            )
+
+
+@rule("F13", "error", "two rows have one id: commit one of the files again with a new baseRowId")
+def _overlaps(subject: TableSubject) -> Iterator[Violation]:
+    last, last_path = NO_ROW_IDS, ""
+    for first, end, path in row_id_ranges(subject.survey.snapshot):
+        if last_path and first <= last:
+            yield Violation(
+                f"the file has the row ids {first:,} to {end:,}, but {last_path} has those up to {last:,}",
+                file_path=path,
+            )
+        if end > last:
+            last, last_path = end, path
+
+
+def row_id_ranges(snapshot: Snapshot | None) -> list[tuple[int, int, str]]:
+    """Return first and last row id and path of each file that has row ids and numRecords, by its first id."""
+    if snapshot is None:
+        return []
+    files = snapshot.files
+    (numbers,) = texts_at(files["stats"], [(("numRecords",), "number")])
+    rows = zip(
+        files["base_row_id"].to_pylist(),
+        counts_of(numbers).to_pylist(),
+        map(str, files["path"].to_pylist()),
+        strict=True,
+    )
+    return sorted(
+        (first, first + count - 1, path) for first, count, path in rows if first is not None and count
+    )
+
+
+@rule("F14", "error", "the next commit assigns ids that rows have: run repair-log")
+def _above_the_mark(subject: TableSubject) -> Iterator[Violation]:
+    ranges = row_id_ranges(subject.survey.snapshot)
+    if not ranges:
+        return
+    domain = subject.survey.domains.get(ROW_TRACKING_DOMAIN)
+    try:
+        mark = read_high_water_mark([domain] if domain else [], NO_ROW_IDS)
+    except MalformedLogError as error:
+        yield Violation(error.message)
+        return
+    greatest, path = max((end, path) for _, end, path in ranges)
+    if greatest > mark:
+        stated = f"rowIdHighWaterMark is {mark:,}" if domain else "the log has no rowIdHighWaterMark"
+        yield Violation(f"{stated}, but the file has row ids up to {greatest:,}", file_path=path)
