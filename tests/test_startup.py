@@ -104,6 +104,7 @@ def test_a_command_does_not_load_pandas(tmp_path):
 
 
 def test_the_process_of_a_stream_on_spark_loads_neither_pandas_nor_what_writes():
+    pytest.importorskip("pyspark")
     program = (
         "import sys; from importlib.machinery import ModuleSpec; "
         "sys.modules['__main__'].__spec__ = ModuleSpec({main!r}, None); "

@@ -273,6 +273,16 @@ def _trim(reader: Reader) -> Expression:
     return reader.call(TRIMS[side], arguments, token)
 
 
+def _position(reader: Reader) -> Expression:
+    token = reader.take()
+    reader.expect("(")
+    arguments = [reader.value()]
+    while reader.accept(",") or (len(arguments) == 1 and reader.accept("in")):
+        arguments.append(reader.expression())
+    reader.expect(")")
+    return reader.call(token.word, arguments, token)
+
+
 def _extract(reader: Reader) -> Expression:
     token = reader.take()
     reader.expect("(")
@@ -294,6 +304,7 @@ FORMS: dict[str, Form] = {
     "substring": _substring,
     "substr": _substring,
     "trim": _trim,
+    "position": _position,
     "extract": _extract,
 }
 """The calls whose arguments are not a list of expressions, by their names."""

@@ -441,7 +441,7 @@ def test_operators_group_as_in_spark(text, grouped):
         ("a b", "got `b`"),
         ("a in (select 1)", "subqueries"),
         ("a in ()", "at least one value"),
-        ("reverse(s)", "`reverse` is not supported"),
+        ("soundex(s)", "`soundex` is not supported"),
         ("count(*)", "pass it to `Table.aggregate`"),
         ("cast(s as date format 'x')", r"expected `\)`, got `format`"),
         ("tags[0]", r"got `\[`"),

@@ -182,6 +182,18 @@ def test_a_branch_that_a_row_selects_fails(text: str):
         ("split('a', 'x*')", "matches empty text"),
         ("split('a', '')", "matches empty text"),
         ("split('a', 'b|')", "matches empty text"),
+        ("split('a', '^a')", "the assertion '^'"),
+        ("regexp_replace('a', 'x*|\\\\\\\\b', '')", "cannot replace the regular expression"),
+        ("regexp_replace('a', 'a$', '')", r"(`\z` is the end of the text)"),
+        ("regexp_replace('a', '(a)', '$2')", "has 1 groups, and no group 2"),
+        ("regexp_replace('a', '(a)', '$10')", "at most nine groups"),
+        ("regexp_replace('a', 'a', '$')", "cannot replace by '$'"),
+        ("regexp_extract('a', 'a')", "has 0 groups, and no group 1"),
+        ("regexp_extract('a', '(a)', -1)", "no group -1"),
+        ("regexp_extract('a', '(a$)')", "`$` in a group"),
+        ("regexp_extract('a', '(a*)+', 1)", "a repeated group that matches empty text"),
+        ("regexp_extract('a', 'a$', 0)", "the assertion '$'"),
+        ("repeat('a')", "repeat"),
         # The grammar of Spark has no comma after `both`, `leading` and `trailing`.
         ("trim(both 'x', 'xa')", "expected `from`"),
         ("trim(leading 'xa')", "expected `from`"),
@@ -198,7 +210,7 @@ def test_what_is_not_supported_is_an_expression_error_that_names_it(text: str, m
     assert message in str(caught.value)
 
 
-@pytest.mark.parametrize("name", ["sin", "regexp_extract", "explode", "monotonically_increasing_id"])
+@pytest.mark.parametrize("name", ["sin", "regexp_count", "explode", "monotonically_increasing_id"])
 def test_an_unknown_function_is_an_error_that_names_it(name: str):
     with pytest.raises(ExpressionError, match=name):
         bind(parse(f"{name}('a')"), NameScope(NO_COLUMNS))

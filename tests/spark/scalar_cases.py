@@ -230,6 +230,43 @@ def _strings() -> Iterator[str]:
     splitters = ["'X'", "'[ X]'", r"'\\s+'", "'(a|b)'", "','", "cast(null as string)"]
     yield from _calls("split", TEXTS, splitters)
     yield from _calls("split", TEXTS, ["'X'"], ["1", "2", "0", "-1", "3"])
+    yield from _calls("repeat", [*TEXTS, "5"], ["0", "1", "3", "-1", "cast(null as int)"])
+    yield from _calls("reverse", [*TEXTS, "1.50"])
+    for name in ("lpad", "rpad"):
+        yield from _calls(name, TEXTS, ["0", "3", "12", "-1", "cast(null as int)"], ["'xy\U0001f600'", "''"])
+        yield from (f"{name}('a', 3)", f"{name}(7, 3, 0)", f"{name}('a', 3, null)")
+    searched = ["'X'", "'XX'", "''", "'c'", "'\U0001f600'", "cast(null as string)"]
+    yield from _calls("instr", TEXTS, searched)
+    yield from _calls("locate", searched, TEXTS)
+    yield from _calls("position", searched[:3], TEXTS, ["0", "1", "3", "100", "-1", "cast(null as int)"])
+    yield from ("position('SQL' in 'Spark SQL')", "position(1 in 213)")
+    parts = ["0", "1", "2", "-1", "-2", "4", "-2147483648", "cast(null as int)"]
+    yield from _calls("split_part", TEXTS, ["'X'", "''", "' '"], parts)
+    replaced = [
+        "a",
+        "^a",
+        "X",
+        "X+",
+        r"\\s+",
+        "(a|b)X",
+        r"\\bS",
+        r"(\\S)(\\S)",
+        r"\\s+\\z",
+        "(?i)s",
+        "[^a-zA-Z ]",
+        "é|SQL",
+    ]
+    others = ["'-'", "''", "'$0$0'", r"'\\$a'", r"'\\\\'", "cast(null as string)"]
+    yield from _calls("regexp_replace", TEXTS, [f"'{each}'" for each in replaced], others)
+    yield from _calls("regexp_replace", TEXTS, [r"'(\\S)(\\S)'", "'(a)|(b)'"], ["'$2$1'", "'<$1>'"])
+    extracted = ["(a)", "(.)X", r"(\\S+)\\s(\\S+)", r"(\\S+?)$", "(a)|(X)", "(?:a)(X)(b)?", "(?i)(s)", "(x*)"]
+    yield from _calls("regexp_extract", TEXTS, [f"'{each}'" for each in extracted], ["1"])
+    yield from _calls("regexp_extract", TEXTS, ["'(a)|(X)'", r"'(\\S+)\\s(\\S+)'"], ["0", "2"])
+    yield from (
+        "regexp_extract('ab12', '([0-9])')",
+        "regexp_extract(null, '(a)', 1)",
+        "regexp_extract(5, '(.)')",
+    )
     yield from _calls("size", ARRAYS)
     yield from ("size(map(1, 2, 3, 4))", "cardinality(array(1))", "size(array())")
     yield from _calls("array_contains", ["array(1, 2, null)", "array(1, 2)"], ["1", "3", "cast(null as int)"])
@@ -268,6 +305,8 @@ def _numbers() -> Iterator[str]:
     places = ["0", "1", "2", "-1", "-2", "10", "-20", "cast(null as int)"]
     yield from _calls("round", [*DECIMALS, *DOUBLES, *FLOATS, *INTEGERS, *SMALL, *LONGS], places)
     yield from _calls("round", ["2.345e0", "2.355e0", "0.285e0", "1e-5", "12345.6789e0", "4.35e0"], places)
+    for name in ("sqrt", "sign", "signum"):
+        yield from _calls(name, [*NUMBERS, "null", "'1.5'"])
     operands = [*INTEGERS[:6], *LONGS[1:3], "cast(7 as tinyint)"]
     yield from (f"{left} div {right}" for left, right in product(operands, ["2", "-1", "0", "null", "-7L"]))
     yield from _calls("mod", INTEGERS, ["2", "-3", "0"])

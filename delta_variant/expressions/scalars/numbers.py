@@ -102,5 +102,9 @@ NUMBERS: dict[str, ScalarFunction | Expansion] = {
     "ceil": CEIL,
     "ceiling": CEIL,
     "div": function(("integer", "integer"), pa.int64(), _integral_division),
+    "sqrt": function(("double",), pa.float64(), lambda _, values: kernels.sqrt(values)),
+    **dict.fromkeys(
+        ("sign", "signum"), function(("double",), pa.float64(), lambda _, values: kernels.sign(values))
+    ),
     "mod": Expansion(lambda left, right: Call("%", (left, right)), 2, 2),
 }

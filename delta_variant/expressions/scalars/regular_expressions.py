@@ -29,6 +29,8 @@ ESCAPE = re.compile(
 QUANTIFIER = re.compile(r"(?:[*+?]|\{\d+(?:,\d*)?\})\??")
 GROUP = re.compile(r"\((?:\?:|\?<[a-zA-Z][a-zA-Z0-9]*>)?(?!\?)")
 FLAGS = re.compile(r"\(\?([is]+)\)")
+PART = re.compile(r"\\.|\$(?P<group>[0-9])|[^$]", re.DOTALL)
+REPLACEMENT = re.compile(r"(?:\\.|\$[0-9](?![0-9])|[^$\\])*", re.DOTALL)
 
 
 @lru_cache(maxsize=128)
@@ -40,22 +42,74 @@ def boolean_pattern(pattern: str) -> str:
 @lru_cache(maxsize=128)
 def splitting_pattern(pattern: str) -> str:
     """Return an expression with the same matches; raises ExpressionError if it matches empty text."""
-    found = _Translation(pattern, is_exact=True).result()
-    if pc.match_substring_regex(pa.scalar(""), f"^(?:{found})$").as_py():
+    # Arrow looks for the next match in the rest of a text, without what precedes it.
+    return _Translation(pattern, rejected="^$bBAz").result_of_characters("split by")
+
+
+@lru_cache(maxsize=128)
+def replacing_pattern(pattern: str, replacement: str) -> tuple[str, str]:
+    """Return an expression with the same matches, and what replaces them; raises ExpressionError."""
+    translation = _Translation(pattern, rejected="$")
+    found = translation.result_of_characters("replace")
+    if not REPLACEMENT.fullmatch(replacement):
         raise ExpressionError(
-            f"cannot split by the regular expression {pattern!r} because it matches empty text: use an "
-            "expression that matches at least one character"
+            rf"cannot replace by {replacement!r}: `$1` is the first of at most nine groups, `\$` and `\\` "
+            "are the characters themselves"
         )
-    return found
+
+    def part(each: re.Match[str]) -> str:
+        if each["group"] is None:
+            return each[0][-1].replace("\\", r"\\")
+        _check_group(translation, int(each["group"]))
+        return rf"\{each['group']}"
+
+    return found, PART.sub(part, replacement)
+
+
+@lru_cache(maxsize=128)
+def extracting_pattern(pattern: str, group: int = 1) -> str:
+    """Return an expression whose group `found` matches as that of this number; raises ExpressionError."""
+    translation = _Translation(pattern, rejected="" if group else "$", named=group)
+    found = translation.result()
+    _check_group(translation, group)
+    return found if group else f"(?P<found>{found})"
+
+
+def _check_group(translation: _Translation, group: int) -> None:
+    if not 0 <= group <= translation.groups:
+        raise ExpressionError(
+            f"the regular expression {translation.pattern!r} has {translation.groups} groups, and no group "
+            f"{group}"
+        )
+
+
+def _matches_empty(found: str) -> bool:
+    """Return whether a translated expression matches empty text, wherever its assertions hold."""
+    # All other characters with these letters have codes.
+    characters = re.sub(r"\\[bBAz]|(?<!\[)\^", "(?:)", found)
+    is_match: bool = pc.match_substring_regex(pa.scalar(""), f"^(?:{characters})$").as_py()
+    return is_match
 
 
 class _Translation:
-    """The translation of one pattern; `is_exact` rejects assertions, whose matches are empty."""
+    """The translation of one pattern.
 
-    def __init__(self, pattern: str, *, is_exact: bool = False) -> None:
+    `rejected` are assertions that raise. With `named`, a group that has this number is named `found`, and the
+    others do not capture.
+    """
+
+    def __init__(self, pattern: str, *, rejected: str = "", named: int | None = None) -> None:
         self.pattern = pattern
         self.position = 0
-        self.is_exact = is_exact
+        self.rejected = rejected
+        self.named = named
+        # Where groups are used: their matches differ from those of Java where an iteration is empty.
+        self.captures = named is not None or rejected == "$"
+        self.groups = 0
+        self.parts: list[str] = []
+        # Where the groups begin that are open, and the parts of the last one that was closed.
+        self.opened: list[int] = []
+        self.group: list[str] = []
         self.ignores_case = False
         self.dot = f"[^{TERMINATORS}]"
 
@@ -65,14 +119,23 @@ class _Translation:
             self.position = flags.end()
             self.ignores_case = "i" in flags[1]
             self.dot = r"(?s:.)" if "s" in flags[1] else self.dot
-        parts: list[str] = []
         while self.position < len(self.pattern):
-            parts.append(self._next(is_first=not parts))
-        found = "".join(parts)
+            self.parts.append(self._next())
+        found = "".join(self.parts)
         try:
             pc.match_substring_regex(pa.scalar(""), found)
         except pa.ArrowInvalid as error:
             raise self._refusal(str(error)) from error
+        return found
+
+    def result_of_characters(self, use: str) -> str:
+        """Return the expression; raises ExpressionError if it matches empty text."""
+        found = self.result()
+        if _matches_empty(found):
+            raise ExpressionError(
+                f"cannot {use} the regular expression {self.pattern!r} because it matches empty text: use an "
+                "expression that matches at least one character"
+            )
         return found
 
     def _refusal(self, what: str) -> ExpressionError:
@@ -88,7 +151,7 @@ class _Translation:
         self.position = found.end()
         return found
 
-    def _next(self, *, is_first: bool) -> str:
+    def _next(self) -> str:
         character = self.pattern[self.position]
         match character:
             case "\\":
@@ -96,29 +159,45 @@ class _Translation:
             case "[":
                 return self._class()
             case "(":
-                group = self._take(GROUP, "a group")[0]
-                return "(?:" if group == "(?:" else "("
+                return self._group()
             case "*" | "+" | "?" | "{":
-                quantifier = self._take(QUANTIFIER, "a quantifier")[0]
-                if is_first or self.pattern[self.position : self.position + 1] in ("+", "*", "?"):
-                    raise self._refusal(f"the quantifier {quantifier!r}")
-                return quantifier
+                return self._quantifier()
         self.position += 1
-        if character == "^" and not self.is_exact:
-            return "^"
-        if character == "$" and not self.is_exact:
+        if character in "^$" and character in self.rejected:
+            remedy = r" (`\z` is the end of the text)" if self.rejected == "$" else ""
+            raise self._refusal(f"the assertion {character!r}{remedy}")
+        if character == "$":
             return self._end()
-        if character in "^$":
-            raise self._refusal(f"the assertion {character!r}")
-        if character in "|)":
+        if character == ")" and self.opened:
+            self.group = [*self.parts[self.opened.pop() :], ")"]
+        if character in "^|)":
             return character
         return self.dot if character == "." else self._literal(character)
 
+    def _quantifier(self) -> str:
+        quantifier = self._take(QUANTIFIER, "a quantifier")[0]
+        if not self.parts or self.pattern[self.position : self.position + 1] in ("+", "*", "?"):
+            raise self._refusal(f"the quantifier {quantifier!r}")
+        is_of_group = self.parts[-1] == ")" and quantifier[0] != "?"
+        if self.captures and is_of_group and _matches_empty("".join(self.group)):
+            raise self._refusal("a repeated group that matches empty text")
+        return quantifier
+
+    def _group(self) -> str:
+        self.opened.append(len(self.parts))
+        if self._take(GROUP, "a group")[0] == "(?:":
+            return "(?:"
+        self.groups += 1
+        if self.named is None:
+            return "("
+        return "(?P<found>" if self.groups == self.named else "(?:"
+
     def _end(self) -> str:
         rest = self.pattern[self.position :]
-        is_nested = self.pattern[: self.position].count("(") > self.pattern[: self.position].count(")")
-        if rest.strip(")") and (is_nested or not rest.startswith("|")):
+        if rest.strip(")") and (self.opened or not rest.startswith("|")):
             raise self._refusal("`$` before the end")
+        if self.opened and self.captures:
+            raise self._refusal("`$` in a group")
         return END
 
     def _literal(self, character: str) -> str:
@@ -132,7 +211,7 @@ class _Translation:
             return "".join(map(self._literal, escape["quoted"]))
         letter = escape["letter"]
         if letter in OUTSIDE_CLASS:
-            if self.is_exact and letter not in "sS":
+            if letter in self.rejected:
                 raise self._refusal(f"the assertion {escape[0]!r}")
             return OUTSIDE_CLASS[letter]
         found = self._character(escape)

@@ -11,8 +11,14 @@ from ..._arrow import Array, row_numbers
 from ...errors import ExpressionError
 from ..tree import Call, Expression, Literal, describe, output_type
 from ..types import kind_of, type_name
-from .regular_expressions import boolean_pattern, splitting_pattern
+from .regular_expressions import (
+    boolean_pattern,
+    extracting_pattern,
+    replacing_pattern,
+    splitting_pattern,
+)
 from .signature import (
+    Evaluation,
     Expansion,
     ScalarFunction,
     Values,
@@ -26,8 +32,8 @@ from .signature import (
 TEXT = pa.string()
 LIST_OF_TEXT = pa.list_(pa.field("element", TEXT))
 NO_LIMIT = pa.scalar(-1)
-EMPTY = pa.scalar("")
-FIRST = Literal(pa.scalar(1, pa.int32()))
+EMPTY, SPACE = pa.scalar(""), pa.scalar(" ")
+ONE = pa.scalar(1, pa.int32())
 
 
 def _trim(name: str) -> ScalarFunction:
@@ -38,8 +44,10 @@ def _trim(name: str) -> ScalarFunction:
     )
 
 
-def _replace(call: Call, text: Values, search: Values, other: Values = EMPTY) -> Values:
-    return by_kernel("replace")(call, text, search, other)
+def _by_kernel_of_three(name: str, last: pa.Scalar[Any]) -> Evaluation:
+    """Return an evaluation by the function of the kernel, whose third argument may be absent."""
+    evaluate = by_kernel(name)
+    return lambda call, one, other, third=last: evaluate(call, one, other, third)
 
 
 def _ilike(text: Expression, pattern: Expression, *escape: Expression) -> Expression:
@@ -62,13 +70,15 @@ def _concat_ws(separator: Array, *columns: Array) -> Array:
     return result
 
 
-def _pattern_type(check: Callable[[str], object], result: pa.DataType) -> Callable[..., pa.DataType]:
-    """Return a rule that checks the regular expression, which is the second argument."""
+def _pattern_type(
+    check: Callable[..., object], result: pa.DataType, count: int = 1
+) -> Callable[..., pa.DataType]:
+    """Return a rule that checks the constants after the first argument: a regular expression, and others."""
 
     def type_of(arguments: Any) -> pa.DataType:
-        pattern = arguments[1].value.as_py()
-        if pattern is not None:
-            check(pattern)
+        constants = [each.value.as_py() for each in arguments[1 : 1 + count]]
+        if None not in constants:
+            check(*constants)
         return result
 
     return type_of
@@ -86,6 +96,21 @@ def _split(call: Call, text: Array, pattern: Values, limit: Values = NO_LIMIT) -
     most = limit.as_py() - 1 if limit.as_py() > 0 else -1
     found = kernels.split_pattern_regex(text, splitting_pattern(pattern.as_py()), max_splits=most)
     return found.cast(LIST_OF_TEXT)
+
+
+def _regexp_replace(call: Call, text: Array, pattern: Values, other: Values) -> Array:
+    if not pattern.is_valid or not other.is_valid:
+        return pa.nulls(len(text), TEXT)
+    found, replacement = replacing_pattern(pattern.as_py(), other.as_py())
+    return kernels.replace_substring_regex(text, found, replacement)
+
+
+def _regexp_extract(call: Call, text: Array, pattern: Values, group: Values = ONE) -> Array:
+    if not pattern.is_valid or not group.is_valid:
+        return pa.nulls(len(text), TEXT)
+    found = kernels.extract_regex(text, extracting_pattern(pattern.as_py(), group.as_py()))
+    parts = kernels.fill_null(kernels.struct_field(found, "found"), "")
+    return kernels.if_else(text.is_valid(), parts, pa.scalar(None, TEXT))
 
 
 def _length(values: Values) -> Values:
@@ -150,6 +175,7 @@ def _array_contains(arrays: Array, wanted: Array) -> Array:
 
 SUBSTRING = function(("text", "int", "int"), TEXT, by_kernel("substring"), optional=1)
 RLIKE = function(("string", "string"), _pattern_type(boolean_pattern, pa.bool_()), _rlike, constant=(1,))
+LOCATE = function(("string", "string", "int"), pa.int32(), _by_kernel_of_three("locate", ONE), optional=1)
 SIZE = function(("any",), _size_type, over_arrays(_size))
 
 STRINGS: dict[str, ScalarFunction | Expansion] = {
@@ -164,15 +190,39 @@ STRINGS: dict[str, ScalarFunction | Expansion] = {
     **{name: _trim(name) for name in ("trim", "ltrim", "rtrim")},
     "substring": SUBSTRING,
     "substr": SUBSTRING,
-    "left": Expansion(lambda text, length: Call("substring", (text, FIRST, length)), 2, 2),
+    "left": Expansion(lambda text, length: Call("substring", (text, Literal(ONE), length)), 2, 2),
     "right": function(("text", "int"), TEXT, by_kernel("right")),
+    "repeat": function(("string", "int"), TEXT, by_kernel("repeat")),
+    "reverse": function(("text",), TEXT, lambda _, text: kernels.utf8_reverse(text)),
+    **{
+        name: function(("text", "int", "string"), TEXT, _by_kernel_of_three(name, SPACE), optional=1)
+        for name in ("lpad", "rpad")
+    },
+    **dict.fromkeys(("locate", "position"), LOCATE),
+    "instr": Expansion(lambda text, search: Call("locate", (search, text)), 2, 2),
+    "split_part": function(("string", "string", "int"), TEXT, by_kernel("split_part")),
     "concat": function(("text",), TEXT, over_arrays(_concat), is_repeated=True),
     "concat_ws": function(("string", "string"), TEXT, over_arrays(_concat_ws), optional=1, is_repeated=True),
-    "replace": function(("string", "string", "string"), TEXT, _replace, optional=1),
+    "replace": function(
+        ("string", "string", "string"), TEXT, _by_kernel_of_three("replace", EMPTY), optional=1
+    ),
     "split": function(
         ("string", "string", "int"),
         _pattern_type(splitting_pattern, LIST_OF_TEXT),
         over_first(_split),
+        optional=1,
+        constant=(1, 2),
+    ),
+    "regexp_replace": function(
+        ("string", "string", "string"),
+        _pattern_type(replacing_pattern, TEXT, 2),
+        over_first(_regexp_replace),
+        constant=(1, 2),
+    ),
+    "regexp_extract": function(
+        ("string", "string", "int"),
+        _pattern_type(extracting_pattern, TEXT, 2),
+        over_first(_regexp_extract),
         optional=1,
         constant=(1, 2),
     ),

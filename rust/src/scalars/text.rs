@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use arrow_array::builder::StringBuilder;
 use arrow_array::types::Int32Type;
-use arrow_array::{ArrayRef, BooleanArray};
+use arrow_array::{ArrayRef, BooleanArray, Int32Array};
 
 use super::Arguments;
 use crate::error::{Error, Result};
@@ -16,11 +16,14 @@ struct Texts {
 
 impl Texts {
     fn push(&mut self, text: Option<&str>) -> Result<()> {
-        let length = self.builder.values_slice().len() + text.map_or(0, str::len);
-        i32::try_from(length).map_err(|_| Error::too_large())?;
+        checked_length(self.builder.values_slice().len() + text.map_or(0, str::len))?;
         self.builder.append_option(text);
         Ok(())
     }
+}
+
+fn checked_length(length: usize) -> Result<()> {
+    i32::try_from(length).map(drop).map_err(|_| Error::too_large())
 }
 
 /// A column of the texts that `row` returns.
@@ -114,6 +117,81 @@ pub fn right(arguments: &Arguments) -> Result<ArrayRef> {
     build(arguments.rows, |row| {
         let known = text.get(row).zip(length.get(row));
         Ok(known.map(|(text, length)| if length <= 0 { "" } else { slice(text, -length, i32::MAX) }))
+    })
+}
+
+/// The text so many times after another.
+pub fn repeat(arguments: &Arguments) -> Result<ArrayRef> {
+    let (text, times) = (arguments.text(0)?, arguments.primitive::<Int32Type>(1)?);
+    build(arguments.rows, |row| {
+        let Some((text, times)) = text.get(row).zip(times.get(row)) else { return Ok(None) };
+        let times = usize::try_from(times).unwrap_or(0);
+        checked_length(text.len().saturating_mul(times))?;
+        Ok(Some(text.repeat(times)))
+    })
+}
+
+pub fn pad_start(arguments: &Arguments) -> Result<ArrayRef> {
+    padded(arguments, true)
+}
+
+pub fn pad_end(arguments: &Arguments) -> Result<ArrayRef> {
+    padded(arguments, false)
+}
+
+/// The text in a number of characters: cut at its end, or filled with the characters of the third argument.
+fn padded(arguments: &Arguments, at_start: bool) -> Result<ArrayRef> {
+    let (text, length, pad) = (arguments.text(0)?, arguments.primitive::<Int32Type>(1)?, arguments.text(2)?);
+    build(arguments.rows, |row| {
+        let known = text.get(row).zip(length.get(row)).zip(pad.get(row));
+        let Some(((text, length), pad)) = known else { return Ok(None) };
+        let missing = usize::try_from(i64::from(length) - count(text)).unwrap_or(0);
+        if missing == 0 || pad.is_empty() {
+            return Ok(Some(slice(text, 1, length.max(0)).to_owned()));
+        }
+        checked_length(missing)?;
+        let fill: String = pad.chars().cycle().take(missing).collect();
+        Ok(Some(if at_start { fill + text } else { text.to_owned() + &fill }))
+    })
+}
+
+/// The position of the first argument in the second one, from a position on; 0 if it is not there or that is null.
+pub fn locate(arguments: &Arguments) -> Result<ArrayRef> {
+    let (search, text, start) =
+        (arguments.text(0)?, arguments.text(1)?, arguments.primitive::<Int32Type>(2)?);
+    let positions = (0..arguments.rows).map(|row| {
+        let Some(start) = start.get(row) else { return Some(0) };
+        let (search, text) = search.get(row).zip(text.get(row))?;
+        let start = i64::from(start) - 1;
+        let found = match start {
+            ..0 => None,
+            _ if search.is_empty() => Some(0),
+            _ => {
+                let from = byte_of(text, start);
+                text[from..].find(search).map(|position| count(&text[..from + position]))
+            }
+        };
+        Some(found.map_or(0, |position| position as i32 + 1))
+    });
+    Ok(Arc::new(positions.collect::<Int32Array>()))
+}
+
+/// The part of this number between delimiters, from the end if it is negative; empty text if there is none.
+pub fn split_part(arguments: &Arguments) -> Result<ArrayRef> {
+    let (text, delimiter) = (arguments.text(0)?, arguments.text(1)?);
+    let number = arguments.primitive::<Int32Type>(2)?;
+    build(arguments.rows, |row| {
+        let known = text.get(row).zip(delimiter.get(row)).zip(number.get(row));
+        let Some(((text, delimiter), number)) = known else { return Ok(None) };
+        let index = usize::try_from(number.saturating_abs()).unwrap_or_default();
+        let part = match number {
+            0 | i32::MIN => return Err(Error::cast(format!("there is no part {number}"))),
+            1 | -1 if delimiter.is_empty() => Some(text),
+            _ if delimiter.is_empty() => None,
+            1.. => text.split(delimiter).nth(index - 1),
+            _ => text.rsplit(delimiter).nth(index - 1),
+        };
+        Ok(Some(part.unwrap_or_default()))
     })
 }
 
