@@ -120,7 +120,7 @@ pub fn right(arguments: &Arguments) -> Result<ArrayRef> {
     })
 }
 
-/// The text so many times after another.
+/// The text, a number of times.
 pub fn repeat(arguments: &Arguments) -> Result<ArrayRef> {
     let (text, times) = (arguments.text(0)?, arguments.primitive::<Int32Type>(1)?);
     build(arguments.rows, |row| {
