@@ -13,7 +13,8 @@ fn parse(text: &str, options: ParseOptions) -> Result<(Vec<u8>, Vec<u8>), String
     Ok(row(&shredder.take().unwrap(), 0))
 }
 
-fn row(group: &StructArray, row: usize) -> (Vec<u8>, Vec<u8>) {
+/// Return the metadata and the value of a row.
+pub fn row(group: &StructArray, row: usize) -> (Vec<u8>, Vec<u8>) {
     let metadata = group.column_by_name("metadata").unwrap().as_dictionary::<Int32Type>();
     let key = metadata.keys().value(row) as usize;
     let metadata = metadata.values().as_binary::<i32>().value(key).to_vec();
