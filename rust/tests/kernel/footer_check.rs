@@ -27,12 +27,11 @@ fn properties() -> WriterPropertiesBuilder {
         .set_bloom_filter_max_ndv(100)
 }
 
-/// A file of one column, `leaf`, and a row group for each of `groups`: its values and definition levels.
-fn write<T: DataType>(
-    leaf: &str,
-    groups: &[(&[T::T], Option<&[i16]>)],
-    properties: WriterPropertiesBuilder,
-) -> Bytes {
+/// The values and the definition levels of a row group.
+type Rows<'a, T> = (&'a [T], Option<&'a [i16]>);
+
+/// A file of one column, `leaf`, and a row group for each of `groups`.
+fn write<T: DataType>(leaf: &str, groups: &[Rows<'_, T::T>], properties: WriterPropertiesBuilder) -> Bytes {
     let schema = Arc::new(parse_message_type(&format!("message m {{ {leaf}; }}")).unwrap());
     let mut bytes = Vec::new();
     let mut writer = SerializedFileWriter::new(&mut bytes, schema, Arc::new(properties.build())).unwrap();
