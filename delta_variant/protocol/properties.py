@@ -337,49 +337,9 @@ WRITE_STATS_AS_JSON = _boolean("delta.checkpoint.writeStatsAsJson", True)
 WRITE_STATS_AS_STRUCT = _boolean("delta.checkpoint.writeStatsAsStruct", False)
 
 PROPERTIES: Mapping[str, TableProperty[Any]] = {
-    prop.name: prop
-    for prop in (
-        APPEND_ONLY,
-        AUTO_COMPACT,
-        AUTO_OPTIMIZE,
-        CHECKPOINT_INTERVAL,
-        CHECKPOINT_POLICY,
-        CHECKPOINT_PROTECTION_VERSION,
-        COLUMN_MAPPING_MAX_COLUMN_ID,
-        COLUMN_MAPPING_MODE,
-        COMPATIBILITY,
-        COMPRESSION_CODEC,
-        DATA_SKIPPING_NUM_INDEXED_COLS,
-        DATA_SKIPPING_STATS_COLUMNS,
-        DELETED_FILE_RETENTION_DURATION,
-        ENABLE_CHANGE_DATA_FEED,
-        ENABLE_DELETION_VECTORS,
-        ENABLE_EXPIRED_LOG_CLEANUP,
-        ENABLE_ICEBERG_COMPAT_V1,
-        ENABLE_ICEBERG_COMPAT_V2,
-        ENABLE_IN_COMMIT_TIMESTAMPS,
-        ENABLE_MATERIALIZE_PARTITION_COLUMNS,
-        ENABLE_ROW_TRACKING,
-        ENABLE_TYPE_WIDENING,
-        ENABLE_VARIANT_SHREDDING,
-        EXPORT,
-        IN_COMMIT_TIMESTAMP_ENABLEMENT_TIMESTAMP,
-        IN_COMMIT_TIMESTAMP_ENABLEMENT_VERSION,
-        ISOLATION_LEVEL,
-        LOG_RETENTION_DURATION,
-        MATERIALIZED_ROW_COMMIT_VERSION_COLUMN_NAME,
-        MATERIALIZED_ROW_ID_COLUMN_NAME,
-        OPTIMIZE_WRITE,
-        PARQUET_FORMAT_VERSION,
-        RANDOMIZE_FILE_PREFIXES,
-        RANDOM_PREFIX_LENGTH,
-        ROW_TRACKING_SUSPENDED,
-        TRUNCATE_HISTORY_RETENTION_DURATION,
-        WRITE_PARTITION_COLUMNS,
-        WRITE_STATS_AS_JSON,
-        WRITE_STATS_AS_STRUCT,
-    )
+    prop.name: prop for prop in list(globals().values()) if isinstance(prop, TableProperty)
 }
+"""All of these, by name."""
 
 _OTHER_ROWS: tuple[TableProperty[Any], ...] = (
     _boolean("delta.enableFullRetentionRollback", True),

@@ -92,36 +92,20 @@ STREAM_READ: Mapping[str, Parse] = {
         "start a query with a new checkpoint and startingVersion",
     ),
 }
+TEXTS = (
+    *("path", "where", "replace_where", "schema_mode", "timezone", "name", "description", "user_metadata"),
+    *("on_invalid", "rejects", "numeric", "floats", "duplicate_keys"),
+    *("compression", "compatibility", "residual_rows", "txn_app_id"),
+)
+NUMBERS = ("target_file_size", "max_variant_stats_paths", "max_variant_stats_bytes", "txn_version")
+FLAGS = ("annotate", "spark_compatible", "merge_schema", "overwrite_schema")
 WRITE: Mapping[str, Parse] = {
-    "path": str,
-    "variant_columns": _names,
-    "partition_by": _names,
-    "schema_mode": str,
-    "where": str,
-    "timezone": str,
+    **dict.fromkeys(TEXTS, str),
+    **dict.fromkeys(NUMBERS, int),
+    **dict.fromkeys(FLAGS, _flag),
+    **dict.fromkeys(("variant_columns", "partition_by"), _names),
     "shredding": _shredding,
-    "on_invalid": str,
-    "rejects": str,
-    "numeric": str,
-    "floats": str,
-    "duplicate_keys": str,
-    "target_file_size": int,
-    "compression": str,
-    "annotate": _flag,
-    "compatibility": str,
-    "spark_compatible": _flag,
-    "max_variant_stats_paths": int,
-    "max_variant_stats_bytes": int,
-    "residual_rows": str,
     "configuration": json.loads,
-    "name": str,
-    "description": str,
-    "txn_app_id": str,
-    "txn_version": int,
-    "user_metadata": str,
-    "replace_where": str,
-    "merge_schema": _flag,
-    "overwrite_schema": _flag,
     "optimize_write": _fixed(
         "false",
         "Spark hands a Python data source the partitions as they are, so it cannot optimize a write: set "

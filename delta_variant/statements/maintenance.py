@@ -36,23 +36,6 @@ HISTORY: Mapping[str, pa.DataType] = {
     "engineInfo": pa.string(),
 }
 """The columns of DESCRIBE HISTORY that are facts of a commit, of those that Delta on Spark has."""
-DETAIL: Mapping[str, pa.DataType] = {
-    "format": pa.string(),
-    "id": pa.string(),
-    "name": pa.string(),
-    "description": pa.string(),
-    "location": pa.string(),
-    "createdAt": pa.timestamp("us", "UTC"),
-    "lastModified": pa.timestamp("us", "UTC"),
-    "partitionColumns": pa.list_(pa.string()),
-    "clusteringColumns": pa.list_(pa.string()),
-    "numFiles": pa.int64(),
-    "sizeInBytes": pa.int64(),
-    "properties": TEXTS,
-    "minReaderVersion": pa.int32(),
-    "minWriterVersion": pa.int32(),
-    "tableFeatures": pa.list_(pa.string()),
-}
 OPTIMIZED = pa.schema(
     {
         "path": pa.string(),
@@ -127,24 +110,25 @@ def show_detail(table: TableLocation, session: Session) -> pa.Table:
     snapshot = load_latest(table)
     metadata, protocol = snapshot.metadata, snapshot.protocol
     created = metadata.created_time
-    row = {
-        "format": "delta",
-        "id": metadata.id,
-        "name": metadata.name,
-        "description": metadata.description,
-        "location": snapshot.uri,
-        "createdAt": None if created is None else from_milliseconds(created),
-        "lastModified": history(table, 1)[0].timestamp,
-        "partitionColumns": list(snapshot.partition_columns),
-        "clusteringColumns": [column_names_text((path,)) for path in clustering_columns(snapshot)],
-        "numFiles": snapshot.num_files,
-        "sizeInBytes": snapshot.num_bytes,
-        "properties": list(snapshot.properties.items()),
-        "minReaderVersion": protocol.min_reader_version,
-        "minWriterVersion": protocol.min_writer_version,
-        "tableFeatures": sorted(features.supported_features(protocol)),
+    moment, names = pa.timestamp("us", "UTC"), pa.list_(pa.string())
+    facts: dict[str, tuple[pa.DataType, Any]] = {
+        "format": (pa.string(), "delta"),
+        "id": (pa.string(), metadata.id),
+        "name": (pa.string(), metadata.name),
+        "description": (pa.string(), metadata.description),
+        "location": (pa.string(), snapshot.uri),
+        "createdAt": (moment, None if created is None else from_milliseconds(created)),
+        "lastModified": (moment, history(table, 1)[0].timestamp),
+        "partitionColumns": (names, snapshot.partition_columns),
+        "clusteringColumns": (names, [column_names_text((path,)) for path in clustering_columns(snapshot)]),
+        "numFiles": (pa.int64(), snapshot.num_files),
+        "sizeInBytes": (pa.int64(), snapshot.num_bytes),
+        "properties": (TEXTS, list(snapshot.properties.items())),
+        "minReaderVersion": (pa.int32(), protocol.min_reader_version),
+        "minWriterVersion": (pa.int32(), protocol.min_writer_version),
+        "tableFeatures": (names, sorted(features.supported_features(protocol))),
     }
-    return pa.Table.from_pylist([row], schema=pa.schema(DETAIL))
+    return pa.table({name: pa.array([value], kind) for name, (kind, value) in facts.items()})
 
 
 def show_properties(table: TableLocation, session: Session, *, key: str | None) -> pa.Table:
