@@ -70,7 +70,7 @@ OWNERS = {
     "msgspec": {"expressions", "protocol", "storage.unity", "log", "input", "read", "write"}
     | {"operations", "queries", "spark", "reports", "cli", "statements", "views"},
     "obstore": {"storage"},
-    "pandas": {"read.scan", "spark.buckets", "table", "views.frames"},
+    "pandas": {"read.scan", "table", "views.frames"},
     "polars": {"read.lazy_frame", "read.scan", "table", "views.frames"},
     "py4j": {"spark"},
     "pyarrow": {""},

@@ -18,7 +18,7 @@ from typing import Any, ClassVar, TypeAlias, TypeVar
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from .._arrow import Array
+from .._arrow import Array, positions_by_number
 from ..data_file.options import WriteOptions
 from ..execution import NameFile
 from ..expressions.tree import input_column
@@ -41,11 +41,11 @@ from ..read.file_reader import POSITION, FileEntry, TableReader
 from ..read.plan import plan_rows
 from ..read.predicate import PruningPredicate
 from ..storage.store import Store
+from ..variant.moments import apply_function
 from ..variant.values import plain_variants
 from ..write.copy_on_write import rewrite_files
 from ..write.rewrite import ChangedBatch, RewrittenPart, RowChange
 from ..write.row_rules import RowRules
-from .buckets import buckets_of, split_rows
 from .tasks import TaskTable, from_ipc, pack, to_ipc, unpack_batches
 
 SOURCE = "chunk binary, message binary"
@@ -67,6 +67,20 @@ JOIN_BYTES = 64 << 20
 
 Batches: TypeAlias = Iterator[pa.RecordBatch]
 Origin = TypeVar("Origin")
+
+
+def buckets_of(keys: Sequence[Array], buckets: int) -> Array:
+    """Return the number of a bucket for each row: rows with equal keys, of equal types, have one bucket."""
+    # The kernel hashes no decimals of 256 bits.
+    hashed = [key.cast(pa.string()) if pa.types.is_decimal256(key.type) else key for key in keys]
+    hashes = apply_function("xxhash64", hashed, len(keys[0]))
+    positive = pc.bit_wise_and(hashes, pa.scalar((1 << 62) - 1, pa.int64()))
+    return pc.subtract(positive, pc.multiply(pc.divide(positive, buckets), buckets))
+
+
+def split_rows(rows: pa.Table, numbers: Array) -> Iterator[tuple[int, pa.Table]]:
+    for number, positions in positions_by_number(numbers):
+        yield number, rows.take(positions)
 
 
 @dataclass(frozen=True)

@@ -36,7 +36,7 @@ from delta_variant.errors import (
 from delta_variant.operations.merge import execute
 from delta_variant.operations.merge.joining import _normal
 from delta_variant.spark import executor, merging
-from delta_variant.spark.buckets import buckets_of
+from delta_variant.spark.merge_tasks import buckets_of
 from delta_variant.spark.running import BROADCAST
 from delta_variant.spark.tasks import SHARED_BYTES, pack_sharing, unpack_sharing
 from delta_variant.spark.versions import SPARK_ERRORS
