@@ -94,6 +94,35 @@ fn changing_any_byte_gives_an_error_or_a_vector() {
     }
 }
 
+#[test]
+fn added_rows_are_written_as_spark_writes_them() {
+    assert_eq!(deletion_vector::add_rows(None, [9, 7]).unwrap(), (SPARK_7_9.to_vec(), 2));
+    assert_eq!(deletion_vector::add_rows(Some(SPARK_7_9), [7]).unwrap(), (SPARK_7_9.to_vec(), 2));
+    let (bytes, count) = deletion_vector::add_rows(Some(SPARK_7_9), [8, 1 << 33]).unwrap();
+    assert_eq!(count, 4);
+    assert_eq!(deletion_vector::rows(&bytes).unwrap().iter().collect::<Vec<_>>(), [7, 8, 9, 1 << 33]);
+    assert_eq!(deletion_vector::add_rows(Some(&[]), [1]).unwrap_err().kind(), ErrorKind::DataFile);
+}
+
+#[test]
+fn the_rows_of_another_vector_are_subtracted() {
+    let subtract =
+        |one: Option<&[u8]>, other: Option<&[u8]>| deletion_vector::subtract_rows(one, other).unwrap();
+    assert_eq!(subtract(Some(SPARK_7_9), None), [(7, 8), (9, 10)]);
+    let only_9 = serialized(&[9].into());
+    assert_eq!(subtract(Some(SPARK_7_9), Some(&only_9)), [(7, 8)]);
+    assert_eq!(subtract(Some(&only_9), Some(SPARK_7_9)), []);
+    assert_eq!(subtract(None, Some(SPARK_7_9)), []);
+    let around = serialized(&((1 << 32) - 2..(1 << 32) + 3).collect());
+    assert_eq!(subtract(Some(&around), None), [((1 << 32) - 2, (1 << 32) + 3)]);
+}
+
+#[test]
+fn a_row_beyond_63_bits_is_rejected() {
+    let rows: RoaringTreemap = [1, 1 << 63].into();
+    assert_eq!(message(&serialized(&rows)), "malformed deletion vector: a number exceeds 63 bits");
+}
+
 /// A file of ids 0 to 199,999 in row groups of 80,000.
 fn file() -> Arc<ParquetFile> {
     let schema = Arc::new(Schema::new(vec![Field::new("id", DataType::Int64, true)]));

@@ -7,7 +7,8 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::{Decimal128Type, Int32Type, Int64Type};
 use arrow_array::{Array, StructArray};
 
-fn parse(text: &str, options: ParseOptions) -> Result<(Vec<u8>, Vec<u8>), String> {
+/// Return the metadata and the value of JSON text.
+pub fn parse(text: &str, options: ParseOptions) -> Result<(Vec<u8>, Vec<u8>), String> {
     let mut shredder = JsonShredder::new(ShreddingSchema::Untyped, options);
     shredder.push(text.as_bytes()).map_err(|e| format!("{}@{}", e.message, e.offset))?;
     Ok(row(&shredder.take().unwrap(), 0))
