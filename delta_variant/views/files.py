@@ -8,6 +8,7 @@ import re
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timezone
+from errno import ENOENT
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -47,9 +48,13 @@ class ViewFile(msgspec.Struct, frozen=True):
         return self.data_end + len(self.footer)
 
     def open(self) -> OpenFile:
-        if self.rewritten is not None:
-            os.utime(Path(self.store.uri, self.path))
-        return OpenFile(self)
+        try:
+            if self.rewritten is not None:
+                os.utime(Path(self.store.uri, self.path))
+            return OpenFile(self)
+        except FileNotFoundError as error:
+            reason = "the file of a view was deleted, for example by a vacuum: create the view again"
+            raise FileNotFoundError(ENOENT, reason, self.path) from error
 
 
 class OpenFile(io.RawIOBase):

@@ -352,6 +352,19 @@ def test_names_may_differ_by_case_only(tmp_path: Path) -> None:
     assert by_duckdb(tmp_path / "t", schema, columns=columns) == [expected]
 
 
+@pytest.mark.parametrize("columns", [None, {"x": "event:x::bigint + 1"}])
+def test_a_file_that_was_deleted_is_an_error_with_a_remedy(
+    tmp_path: Path, cache: Path, columns: dict[str, str] | None
+) -> None:
+    documents(tmp_path / "t", {"x": 1}, types={"x": pa.int64()})
+    (file,) = View.of(tmp_path / "t", columns).files
+    for folder in (tmp_path / "t", cache):
+        for each in folder.glob("*.parquet"):
+            each.unlink()
+    with pytest.raises(FileNotFoundError, match=r"by a vacuum: create the view again: '.*\.parquet'"):
+        file.open()
+
+
 def test_a_whole_variant_is_rejected(tmp_path: Path) -> None:
     documents(tmp_path / "t", {"x": 1}, types={"x": pa.int64()})
     with pytest.raises(ExpressionError, match=r"cannot show the Variant 'event' .* to_json\(event\)"):
