@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import hashlib
 import json
 from typing import Any
 
@@ -15,6 +16,7 @@ from support.planting import EMPTY, INT8_1, LIST_OF_INTS, Table, column
 
 import delta_variant as dv
 from delta_variant.errors import MalformedLogError, TableNotFoundError, VersionNotFoundError
+from delta_variant.operations.audit.log_rules import _json_checksum
 
 # The rules that valid tables of other writers violate with the severity `info`, and why.
 EXPLAINED = {
@@ -428,3 +430,10 @@ def test_an_unknown_version_is_rejected(tmp_path, version):
         dv.audit_table(table.path, version=version)
     table.commit.write_text("{", encoding="utf-8")
     assert "L0" in {finding.rule for finding in dv.audit_table(table.path, version=0).findings}
+
+
+def test_the_checksum_of_a_checkpoint_sorts_the_texts_of_pairs():
+    """As Delta on Spark does for the features of a protocol, of which a table may have more than ten."""
+    pairs = ['"f"+0="x%20y"', '"f"+10=10', *(f'"f"+{number}={number}' for number in range(1, 10))]
+    expected = hashlib.md5(",".join(pairs).encode()).hexdigest()
+    assert _json_checksum({"f": ["x y", *range(1, 11)], "checksum": "?"}) == expected

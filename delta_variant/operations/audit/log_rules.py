@@ -234,12 +234,12 @@ def _num_actions(subject: LogSurvey, path: str) -> int:
 def _json_checksum(document: Mapping[str, Any]) -> str:
     """Return the MD5 of a JSON object without `checksum` in canonical form (PROTOCOL.md, "JSON checksum")."""
     rest = {name: value for name, value in document.items() if name != "checksum"}
-    pairs = sorted(_canonical(rest, ""), key=lambda pair: pair[0].encode())
-    text = ",".join(f"{path}={value}" for path, value in pairs)
+    # Delta on Spark sorts the texts of the pairs: the eleventh element of a list comes before the second one.
+    text = ",".join(sorted(_canonical(rest, "")))
     return hashlib.md5(text.encode(), usedforsecurity=False).hexdigest()
 
 
-def _canonical(value: Any, path: str) -> Iterator[tuple[str, str]]:
+def _canonical(value: Any, path: str) -> Iterator[str]:
     if isinstance(value, dict):
         for name, part in value.items():
             yield from _canonical(part, _joined(path, _quoted(name)))
@@ -247,7 +247,8 @@ def _canonical(value: Any, path: str) -> Iterator[tuple[str, str]]:
         for index, part in enumerate(value):
             yield from _canonical(part, _joined(path, str(index)))
     else:
-        yield path, _quoted(value) if isinstance(value, str) else msgspec.json.encode(value).decode()
+        text = _quoted(value) if isinstance(value, str) else msgspec.json.encode(value).decode()
+        yield f"{path}={text}"
 
 
 def _joined(path: str, step: str) -> str:
