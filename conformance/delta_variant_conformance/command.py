@@ -127,7 +127,11 @@ class Selection:
 def _command(engine: str) -> tuple[str, Sequence[str]]:
     """Return the name of an engine and the command of its worker. Raise BadParameter for an unknown one."""
     name, separator, command = engine.partition("=")
-    if separator and name and name not in ENGINES and (words := shlex.split(command)):
+    try:
+        words = shlex.split(command)
+    except ValueError as error:
+        raise typer.BadParameter(f"cannot split the command of {engine!r}: {error}") from error
+    if separator and name and name not in ENGINES and words:
         return name, words
     if engine not in ENGINES:
         raise typer.BadParameter(

@@ -61,7 +61,11 @@ def grade(case: Case, engine: str, answer: Answer, *, is_ours: bool = False) -> 
     """Return the result of a case. Our own errors must have the expected class."""
     expected = expectation(case)
     if answer.outcome == "answered":
-        return _grade_content(case, engine, answer.content, expected)
+        try:
+            return _grade_content(case, engine, answer.content, expected)
+        except RecursionError:
+            reason = "the answer nests too deeply"
+            return Result(case, engine, "wrong value", expected, reason, effect="altered")
     if answer.outcome != "refused":
         return Result(case, engine, answer.outcome, expected, answer.message)
     classes = answer.error_classes

@@ -29,7 +29,10 @@ NANOS = {"timestamp": 1000, "timestamp_ntz": 1000, "timestamp_nanos": 1, "timest
 
 def parse(text: str) -> Any:
     """Return the JSON value of a text, with exact numbers; ValueError for invalid JSON or a duplicate key."""
-    return json.loads(text, parse_float=Decimal, parse_constant=str, object_pairs_hook=_unique)
+    try:
+        return json.loads(text, parse_float=Decimal, parse_constant=str, object_pairs_hook=_unique)
+    except RecursionError as error:
+        raise ValueError("the value nests too deeply") from error
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

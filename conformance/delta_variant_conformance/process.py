@@ -82,7 +82,10 @@ class EngineProcess:
             return
         reason = self._running.error_output() if message is None else str(message.get("absent"))
         if message is None and not reason:
-            reason = f"no line with `ready` within {self._start_seconds:g} seconds from its worker"
+            status = self._running.exit_status()
+            within = f"within {self._start_seconds:g} seconds"
+            within = within if status is None else f"before {_status_text(status)}"
+            reason = f"no line with `ready` {within} from its worker"
         self.stop()
         raise AbsentError(f"{self._name} did not start: {_one_line(reason)}")
 

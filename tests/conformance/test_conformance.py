@@ -243,6 +243,7 @@ def test_a_crash_reports_signal_and_output(tmp_path: Path, cases: list[Case]):
             "liar did not start: ImportError: No module named spoons",
         ),
         ("import os; print('no memory', flush=True); os._exit(9)", "liar did not start: no memory"),
+        ("sys.exit(3)", "liar did not start: no line with `ready` before exit status 3 from its worker"),
         ("time.sleep(60)", "liar did not start: no line with `ready` within 5 seconds from its worker"),
     ],
 )

@@ -88,6 +88,14 @@ def status_of(case: Case, answer: dict[str, Any], folder: Path) -> tuple[str, st
     return found.status, found.got
 
 
+def nested(levels: int) -> Any:
+    """Return lists in each other."""
+    value: Any = []
+    for _ in range(levels):
+        value = [value]
+    return value
+
+
 @pytest.mark.parametrize(
     ("answer", "status", "text"),
     [
@@ -99,6 +107,7 @@ def status_of(case: Case, answer: dict[str, Any], folder: Path) -> tuple[str, st
         ({"outcome": "answered", "content": [1]}, "crashed", "expected an answer of WORKERS.md, got"),
         ({"outcome": "answered", "content": {}}, "wrong value", "expected an answer of the kind file"),
         ({"outcome": "answered", "content": {"rows": 1}}, "wrong value", "expected an answer of the kind"),
+        ({"outcome": "answered", "content": {"rows": nested(900)}}, "wrong value", "the answer nests too"),
         ({"outcome": "answered", "content": {"rows": [{"$variant": [1]}] * 9}}, "wrong value", "expected"),
     ],
 )
@@ -107,6 +116,12 @@ def test_an_answer_has_the_form_of_the_page(
 ) -> None:
     found, got = status_of(case_of("file/annotated"), answer, tmp_path)
     assert (found, got[: len(text)]) == (status, text)
+
+
+def test_json_that_nests_too_deeply_is_invalid(tmp_path: Path) -> None:
+    answer = {"outcome": "answered", "content": {"json": "[" * 30_000 + "]" * 30_000}}
+    found, got = status_of(case_of("decode/primitive_int8"), answer, tmp_path)
+    assert (found, "the value nests too deeply" in got) == ("wrong value", True)
 
 
 def test_the_kit_reads_the_file_that_an_engine_wrote(tmp_path: Path) -> None:
