@@ -336,6 +336,10 @@ fn text_is_changed_as_by_spark() {
     check("substr", "substring", &[Utf8, Int32, Int32], None, 700);
     check("right", "right", &[Utf8, Int32], None, 126);
     check("replace", "replace", &[Utf8, Utf8, Utf8], None, 126);
+    check("repeat", "repeat", &[Utf8, Int32], None, 70);
+    check("lpad", "lpad", &[Utf8, Int32, Utf8], None, 120);
+    check("rpad", "rpad", &[Utf8, Int32, Utf8], None, 120);
+    check("split_part", "split_part", &[Utf8, Utf8, Int32], None, 300);
 }
 
 #[test]
@@ -343,6 +347,7 @@ fn text_is_searched_as_by_spark() {
     for name in ["contains", "startswith", "endswith"] {
         check(name, name, &[Utf8, Utf8], None, 56);
     }
+    check("position", "locate", &[Utf8, Utf8, Int32], None, 200);
 }
 
 #[test]
