@@ -27,6 +27,7 @@ mod print;
 mod random;
 mod residual_rows;
 mod round_trip;
+mod row_changes;
 mod scalars;
 mod schemas;
 mod shredded_corpus;
