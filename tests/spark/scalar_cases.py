@@ -305,8 +305,11 @@ def _numbers() -> Iterator[str]:
     places = ["0", "1", "2", "-1", "-2", "10", "-20", "cast(null as int)"]
     yield from _calls("round", [*DECIMALS, *DOUBLES, *FLOATS, *INTEGERS, *SMALL, *LONGS], places)
     yield from _calls("round", ["2.345e0", "2.355e0", "0.285e0", "1e-5", "12345.6789e0", "4.35e0"], places)
-    for name in ("sqrt", "sign", "signum"):
+    for name in ("sqrt", "sign", "signum", "exp"):
         yield from _calls(name, [*NUMBERS, "null", "'1.5'"])
+    reals = [*DOUBLES, "1e0", "-1e0", "0.7675994068616421e0", "5e-324", "null", "7"]
+    yield from _calls("power", reals, reals)
+    yield from _calls("pow", DOUBLES[:3], DOUBLES[:3])
     operands = [*INTEGERS[:6], *LONGS[1:3], "cast(7 as tinyint)"]
     yield from (f"{left} div {right}" for left, right in product(operands, ["2", "-1", "0", "null", "-7L"]))
     yield from _calls("mod", INTEGERS, ["2", "-3", "0"])

@@ -15,6 +15,7 @@ from ..tree import Call, Expression, Literal, output_type
 from ..types import MAX_PRECISION, kind_of
 from .signature import Expansion, ScalarFunction, Values, by_kernel, evaluate_over_arrays, function, kernels
 
+DOUBLE = pa.float64()
 NO_DIGITS = Literal(pa.scalar(0, pa.int32()))
 INT64 = (-(2**63), 2**63 - 1)
 MODES = {"floor": ROUND_FLOOR, "ceil": ROUND_CEILING}
@@ -102,9 +103,11 @@ NUMBERS: dict[str, ScalarFunction | Expansion] = {
     "ceil": CEIL,
     "ceiling": CEIL,
     "div": function(("integer", "integer"), pa.int64(), _integral_division),
-    "sqrt": function(("double",), pa.float64(), lambda _, values: kernels.sqrt(values)),
+    "sqrt": function(("double",), DOUBLE, lambda _, values: kernels.sqrt(values)),
     **dict.fromkeys(
-        ("sign", "signum"), function(("double",), pa.float64(), lambda _, values: kernels.sign(values))
+        ("sign", "signum"), function(("double",), DOUBLE, lambda _, values: kernels.sign(values))
     ),
+    "exp": function(("double",), DOUBLE, by_kernel("exp")),
+    **dict.fromkeys(("power", "pow"), function(("double", "double"), DOUBLE, by_kernel("power"))),
     "mod": Expansion(lambda left, right: Call("%", (left, right)), 2, 2),
 }

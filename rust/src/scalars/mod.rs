@@ -96,6 +96,8 @@ const FUNCTIONS: &[(&str, Function)] = &[
     ("startswith", text::starts_with),
     ("endswith", text::ends_with),
     ("round", numbers::round),
+    ("exp", numbers::exp),
+    ("power", numbers::power),
     ("decimal_text", numbers::decimal_text),
     ("date_trunc", moments::date_trunc),
     ("trunc", moments::trunc),

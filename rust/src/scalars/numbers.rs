@@ -5,7 +5,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use arrow_array::types::{Decimal128Type, Float32Type, Float64Type, Int32Type};
-use arrow_array::{Array, ArrayRef};
+use arrow_array::{Array, ArrayRef, Float64Array};
 use arrow_schema::DataType;
 
 use super::{Arguments, text};
@@ -29,6 +29,21 @@ pub fn round(arguments: &Arguments) -> Result<ArrayRef> {
             }))
         }
     })
+}
+
+pub fn exp(arguments: &Arguments) -> Result<ArrayRef> {
+    Ok(Arc::new(arguments.primitive::<Float64Type>(0)?.array.unary::<_, Float64Type>(libm::exp)))
+}
+
+/// The power as in Java: C has 1 where the exponent is NaN, or infinite for 1 and -1.
+pub fn power(arguments: &Arguments) -> Result<ArrayRef> {
+    let (base, exponent) = (arguments.primitive::<Float64Type>(0)?, arguments.primitive::<Float64Type>(1)?);
+    let powers = (0..arguments.rows).map(|row| {
+        let (base, exponent) = base.get(row).zip(exponent.get(row))?;
+        let is_unknown = exponent.is_nan() || exponent.is_infinite() && base.abs() == 1.0;
+        Some(if is_unknown { f64::NAN } else { libm::pow(base, exponent) })
+    });
+    Ok(Arc::new(powers.collect::<Float64Array>()))
 }
 
 /// Print decimals with all digits of their scale, and without an exponent.
