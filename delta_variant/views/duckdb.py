@@ -53,7 +53,7 @@ def to_duckdb(
         columns: SQL expressions, as in `read_table`. None, the default, is each column that has no Variant,
             and each shredded path, by the names and types of `shredded_columns`; lists are among them.
         strict: Whether a value that cannot be cast to the type of its path is an error, True by default, or
-            NULL.
+            NULL. False is for the shredded paths, without `columns`.
         version: The version to read. None, the default, reads the latest version.
         timestamp: A timezone-aware datetime or an ISO 8601 string, as in `read_table`. None by default.
 

@@ -50,7 +50,7 @@ from ..write.commit import NOT_COMMITTED
 from ..write.preparation import load_existing
 from .files import View, ViewFile
 from .footer_statistics import footer_statistics, leaves_of
-from .shape import plain_columns
+from .shape import check_strict, plain_columns
 
 NO_FILES = pa.Table.from_batches([], FILES_SCHEMA)
 
@@ -167,8 +167,8 @@ def export(
         >>> DeltaTable("plain_clicks").to_pyarrow_table().to_pylist()
         [{'id': 1, 'event': {'typed_value': {'user': {'id': 7}}}}]
     """
-    for name, value in (("strict", strict), ("full_refresh", full_refresh)):
-        check_option(name, value, (True, False))
+    check_strict(strict, columns)
+    check_option("full_refresh", full_refresh, (True, False))
     commit = without_txn(options_of("commit", commit, CommitOptions), "export")
     options = None if isinstance(table, Snapshot) else storage_options_of(table)
     store = open_store(target, options) if isinstance(target, str | PathLike) else open_latest(target)

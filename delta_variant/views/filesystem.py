@@ -13,6 +13,7 @@ from ..errors import StoreError, TableNotFoundError
 from ..log.timestamps import Timestamp
 from ..storage.store import open_store
 from .files import OpenFile, View, ViewFile
+from .shape import check_strict
 
 
 class VariantFileSystem(fsspec.AbstractFileSystem):  # type: ignore[misc]
@@ -26,7 +27,7 @@ class VariantFileSystem(fsspec.AbstractFileSystem):  # type: ignore[misc]
         columns: SQL expressions of columns, as in `to_duckdb`. None, the default, is each column that has no
             Variant, and each shredded path.
         strict: Whether a value that cannot be cast to the type of its path is an error, True by default, or
-            NULL.
+            NULL. False is for the shredded paths, without `columns`.
         version: The version to read. None, the default, reads the latest version.
         timestamp: A timezone-aware datetime or an ISO 8601 string, as in `read_table`. None by default.
         table_options: Options of the store of the tables, as in `Table`. None by default.
@@ -58,6 +59,7 @@ class VariantFileSystem(fsspec.AbstractFileSystem):  # type: ignore[misc]
         **options: Any,
     ) -> None:
         super().__init__(**options)
+        check_strict(strict, columns)
         self._columns = columns
         self._strict = strict
         self._version = version

@@ -11,7 +11,7 @@ from ..log.timestamps import Timestamp
 from ..operations.read import read_table
 from ..read.rows import load_readable
 from ..storage.store import TableLocation
-from .shape import typed_paths
+from .shape import check_strict, typed_paths
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -37,7 +37,7 @@ def scan_delta(
             as JSON text, and each shredded path, by the names and types of `shredded_columns`; lists are
             among them.
         strict: Whether a value that cannot be cast to the type of its path is an error, True by default, or
-            NULL.
+            NULL. False is for the shredded paths, without `columns`.
         version: The version to read. None, the default, reads the latest version.
         timestamp: A timezone-aware datetime or an ISO 8601 string, as in `read_table`. None by default.
 
@@ -60,6 +60,7 @@ def scan_delta(
         [(1, '{"user":{"id":7}}', 7)]
     """
     check_installed("polars", "polars")
+    check_strict(strict, columns)
     snapshot = load_readable(table, version, timestamp)
     if columns is None:
         columns = typed_paths(snapshot, strict=strict)
@@ -83,7 +84,7 @@ def read_delta(
             as Python objects, and each shredded path, as in `scan_delta`.
         where: An SQL predicate. Only rows for which it is true are read. None, the default, reads all.
         strict: Whether a value that cannot be cast to the type of its path is an error, True by default, or
-            NULL.
+            NULL. False is for the shredded paths, without `columns`.
         version: The version to read. None, the default, reads the latest version.
         timestamp: A timezone-aware datetime or an ISO 8601 string, as in `read_table`. None by default.
 
@@ -104,6 +105,7 @@ def read_delta(
         >>> dv.read_delta("clicks", where="id < 5")["event.user.id"].tolist()
         [7]
     """
+    check_strict(strict, columns)
     snapshot = load_readable(table, version, timestamp)
     if columns is None:
         columns = typed_paths(snapshot, strict=strict)

@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 import msgspec
 import pyarrow as pa
 
+from .._checks import check_option
 from ..errors import ExpressionError
 from ..expressions.tree import Column, Extraction
 from ..log.snapshot import Snapshot
@@ -44,6 +45,7 @@ class Shape(msgspec.Struct, frozen=True):
         cls, snapshot: Snapshot, columns: Mapping[str, str] | Sequence[str] | None, *, strict: bool
     ) -> Shape:
         """Return the shape of a view; raises ExpressionError for a column that is a Variant."""
+        check_strict(strict, columns)
         if columns is None:
             columns = plain_columns(snapshot, strict=strict)
         query = Query.of(snapshot.configuration, columns, None)
@@ -176,6 +178,16 @@ class _Places:
                 if bound.column == column:
                     self._places[name] = (*root, *map(str, bound.path))
             yield self._physical(column), True, field
+
+
+def check_strict(strict: object, columns: object) -> None:
+    """Reject another value than a boolean, and False beside expressions, which cast as they say."""
+    check_option("strict", strict, (True, False))
+    if columns is not None and not strict:
+        raise ValueError(
+            "strict: False is for the shredded paths, without columns: write event:x::int in columns as "
+            "try_cast(event:x as int)"
+        )
 
 
 def typed_paths(snapshot: Snapshot, *, strict: bool) -> dict[str, str]:

@@ -140,7 +140,7 @@ def test_values_are_those_of_read_table(tmp_path: Path, seed: int) -> None:
     write(tmp_path / "t", rows(source, 300, dirty=0.02 if seed % 2 else 0.0), **options)
     write(tmp_path / "t", rows(source, 50), mode="append")
     columns = typed_columns()
-    view = View.of(tmp_path / "t", columns, strict=False)
+    view = View.of(tmp_path / "t", columns)
     wanted = expected(tmp_path / "t", columns)
     found = by_duckdb(tmp_path / "t", view.schema, columns=columns)
     assert sorted_rows(found, list(columns)) == sorted_rows(wanted, list(columns))
@@ -582,3 +582,23 @@ def test_the_name_of_a_database_is_not_a_connection(tmp_path: Path):
         ArgumentTypeError, match=r"expected a connection of DuckDB, got 'a.db': pass duckdb.connect"
     ):
         dv.to_duckdb("a.db", "x", tmp_path / "t")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "read",
+    [
+        lambda path, **options: dv.to_duckdb(duckdb.connect(), "t", path, **options),
+        dv.scan_delta,
+        dv.read_delta,
+        lambda path, **options: dv.export(path, path.with_name("exported"), **options),
+        lambda path, **options: VariantFileSystem(**options),
+    ],
+    ids=["to_duckdb", "scan_delta", "read_delta", "export", "VariantFileSystem"],
+)
+def test_strict_is_rejected_beside_expressions_and_if_it_is_no_boolean(tmp_path: Path, read: Any) -> None:
+    dv.write_table(tmp_path / "t", pa.table({"n": [1]}))
+    with pytest.raises(ValueError, match="without columns"):
+        read(tmp_path / "t", columns={"n": "n"}, strict=False)
+    with pytest.raises(ValueError, match="strict: expected"):
+        read(tmp_path / "t", strict="yes")
+    assert not (tmp_path / "exported").exists()
