@@ -28,7 +28,7 @@ from .grade import Result
 from .history import Change, load_history
 from .page import html_page
 from .process import worker_command
-from .report import json_report, matrix_rows, text_lines
+from .report import cases_text, json_report, matrix_rows, text_lines
 from .results import badge, run_junit
 from .runner import OURS, Run, run
 
@@ -159,7 +159,7 @@ def _run(
         done[result.engine] += 1
         if not err.is_terminal and time.monotonic() - printed >= LINE_SECONDS:
             printed = time.monotonic()
-            print_lines(err, f"{result.engine}: {done[result.engine]:,} cases")
+            print_lines(err, f"{result.engine}: {cases_text(done[result.engine])}")
 
     with open_cases(map(Path, paths) if paths else [find_own_cases()]) as cases, status:
         return run(

@@ -114,10 +114,15 @@ def text_lines(run: Run) -> Iterator[str]:
             yield f"{engine.name}: {len(more)} more causes; --html and --json have all"
 
 
+def cases_text(number: int) -> str:
+    """Return a number of cases: `1 case`, `2,000 cases`."""
+    return "1 case" if number == 1 else f"{number:,} cases"
+
+
 def _cause_lines(engine: EngineRun, cause: Cause) -> Iterator[str]:
     example, number = cause.example, len(cause.results)
-    cases = "1 case" if number == 1 else f"{number:,} cases"
-    yield f"{engine.name}: {status_text(example)} in {cases} {cause.scope}: {_shorten(cause.title)}"
+    where = f"{cases_text(number)} {cause.scope}"
+    yield f"{engine.name}: {status_text(example)} in {where}: {_shorten(cause.title)}"
     yield f"  {'' if number == 1 else 'such as '}{example.case.id}: {example.case.about}"
     yield f"  expected {_shorten(example.expected)}"
     yield f"  got      {_shorten(example.got)}"

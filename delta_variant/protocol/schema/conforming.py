@@ -158,9 +158,10 @@ def _take(values: Array, positions: Array, path: tuple[str, ...]) -> Array:
         ) from error
 
 
-def _null_error(path: tuple[str, ...], count: int) -> SchemaError:
+def _null_error(path: tuple[str, ...], nulls: int) -> SchemaError:
     column = ".".join(path)
-    return SchemaError(f"the column {column!r} is NOT NULL, but has {count} nulls", column=column)
+    found = "1 null" if nulls == 1 else f"{nulls:,} nulls"
+    return SchemaError(f"the column {column!r} is NOT NULL, but has {found}", column=column)
 
 
 def _cast(array: Array, data_type: DataType, path: tuple[str, ...]) -> Array:
