@@ -181,7 +181,7 @@ class _Places:
 
 
 def check_strict(strict: object, columns: object) -> None:
-    """Reject another value than a boolean, and False beside expressions, which cast as they say."""
+    """Reject another value than a boolean, and False with expressions, which cast as they say."""
     check_option("strict", strict, (True, False))
     if columns is not None and not strict:
         raise ValueError(

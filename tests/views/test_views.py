@@ -595,7 +595,7 @@ def test_the_name_of_a_database_is_not_a_connection(tmp_path: Path):
     ],
     ids=["to_duckdb", "scan_delta", "read_delta", "export", "VariantFileSystem"],
 )
-def test_strict_is_rejected_beside_expressions_and_if_it_is_no_boolean(tmp_path: Path, read: Any) -> None:
+def test_strict_is_rejected_with_expressions_and_if_it_is_no_boolean(tmp_path: Path, read: Any) -> None:
     dv.write_table(tmp_path / "t", pa.table({"n": [1]}))
     with pytest.raises(ValueError, match="without columns"):
         read(tmp_path / "t", columns={"n": "n"}, strict=False)
