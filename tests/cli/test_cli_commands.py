@@ -861,7 +861,10 @@ def test_export_reports_the_version_and_the_files(table: str, tmp_path: Path):
         f"{target}: version 0 with version 0 of {table}, 1 file added" in run("export", table, target).stdout
     )
     assert f"{target}: has version 0 of {table} already" in run("export", table, target).stdout
-    found = run("export", table, target, "--column", "id", "--full-refresh", "--no-strict", "--json")
+    refused = run("export", table, target, "--column", "id", "--no-strict")
+    assert refused.exit_code == 2
+    assert "--no-strict is for the shredded paths" in refused.stderr
+    found = run("export", table, target, "--column", "id", "--full-refresh", "--json")
     result = json.loads(found.stdout)
     assert (result["version"], result["exported"], result["files_added"], result["files_removed"]) == (
         1,

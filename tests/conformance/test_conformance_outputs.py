@@ -79,7 +79,7 @@ def test_cases_are_selected_by_rule():
 def test_a_log_without_a_terminal_gets_lines_of_progress(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(command, "LINE_SECONDS", 0)
     done = CliRunner().invoke(app, ["conformance", "--engine", "pyarrow", *CASES, "--json"])
-    assert "pyarrow: 1 cases\npyarrow: 2 cases\npyarrow: 3 cases\n" in done.stderr
+    assert "pyarrow: 1 case\npyarrow: 2 cases\npyarrow: 3 cases\n" in done.stderr
 
 
 def engine_run(*statuses: Status, absent: str | None = None) -> EngineRun:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Annotated, Literal
 
+import typer
+
 from ..._text import count, size_text
 from ...data_file.options import FileOptions
 from ...operations.clone import clone as clone_table
@@ -114,6 +116,10 @@ def export(
     Readers that know no Variants open it. Repeat the command to bring the target to the current version of
     the table: it reads new files only.
     """
+    if column and no_strict:
+        raise typer.BadParameter(
+            "--no-strict is for the shredded paths: with --column, write try_cast(… as …)"
+        )
     # Imported here, because other commands need no views.
     from ...views.export import export as export_table
 
