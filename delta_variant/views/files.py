@@ -8,7 +8,7 @@ import re
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timezone
-from errno import ENOENT
+from errno import EIO, ENOENT
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -113,8 +113,23 @@ class OpenFile(io.RawIOBase):
 
     def _data(self, start: int, end: int) -> bytes:
         if self._local is not None and hasattr(os, "pread"):
-            return os.pread(self._local.fileno(), end - start, start)
+            return _read(self._local.fileno(), self._file.path, start, end)
         return storage.get_ranges(self._file.store, self._file.path, [(start, end)])[0]
+
+
+def _read(descriptor: int, path: str, start: int, end: int) -> bytes:
+    """Return the bytes of a range, which may need several calls: one returns 2 GiB at most."""
+    parts = []
+    while start < end:
+        data = os.pread(descriptor, end - start, start)
+        if not data:
+            reason = (
+                f"the file ends at byte {start} and was longer when the view was created: create it again"
+            )
+            raise OSError(EIO, reason, path)
+        parts.append(data)
+        start += len(data)
+    return b"".join(parts)
 
 
 class View:

@@ -6,14 +6,18 @@ import hashlib
 import json
 import re
 import secrets
+import sys
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import BoundedSemaphore
 from typing import Any
 from urllib.parse import quote, unquote
 
+from .._logging import get_logger
 from ..errors import DeltaVariantError
-from .files import View, ViewFile
+from .files import OpenFile, View, ViewFile
+
+LOGGER = get_logger(__name__)
 
 CHUNK_BYTES = 256 << 10
 """What a request holds in memory."""
@@ -24,7 +28,8 @@ MAX_REQUESTS = 256
 IDLE_SECONDS = 60
 """A connection without a request is closed after this time."""
 
-RANGE = re.compile(r"bytes=(\d*)-(\d*)", re.ASCII)
+# Python does not convert numbers with thousands of digits, and files are smaller than 10**18 bytes.
+RANGE = re.compile(r"bytes=(\d{0,18})-(\d{0,18})", re.ASCII | re.IGNORECASE)
 
 
 class ViewServer(ThreadingHTTPServer):
@@ -57,6 +62,12 @@ class ViewServer(ThreadingHTTPServer):
     def urls(self) -> list[str]:
         """Return the URL of each file."""
         return [self.url + _escape(file) for file in self.files.values()]
+
+    def handle_error(self, *_: Any) -> None:
+        """Log why a request has no answer, or a part of one; readers that close a connection have theirs."""
+        error = sys.exc_info()[1]
+        if not isinstance(error, ConnectionError):
+            LOGGER.warning("cannot answer a request: %s", error)
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -94,7 +105,7 @@ class _Handler(BaseHTTPRequestHandler):
             elif (file := self.server.files.get(unquote(path[len(root) :]))) is None:
                 self._send_error(HTTPStatus.NOT_FOUND)
             else:
-                self._send_file(file, with_body=with_body)
+                self._open_and_send(file, with_body=with_body)
 
     def _send_list(self, *, with_body: bool) -> None:
         files = [{"name": _escape(file), "bytes": file.size} for file in self.server.files.values()]
@@ -106,9 +117,21 @@ class _Handler(BaseHTTPRequestHandler):
         if with_body:
             self.wfile.write(text)
 
-    def _send_file(self, file: ViewFile, *, with_body: bool) -> None:
+    def _open_and_send(self, file: ViewFile, *, with_body: bool) -> None:
+        try:
+            source = file.open()
+        except FileNotFoundError as error:
+            LOGGER.warning("%s", error)
+            self._send_error(HTTPStatus.NOT_FOUND)
+        else:
+            with source:
+                self._send_file(file, source if with_body else None)
+
+    def _send_file(self, file: ViewFile, source: OpenFile | None) -> None:
+        """Answer with a file, or a range of it; without `source`, there is no body."""
         tag = _tag(file)
-        if tag in self.headers.get("If-None-Match", ""):
+        known = self.headers.get("If-None-Match", "")
+        if known.strip() == "*" or tag in known:
             self.send_response(HTTPStatus.NOT_MODIFIED)
             self.send_header("ETag", tag)
             self._end_headers(0)
@@ -128,20 +151,12 @@ class _Handler(BaseHTTPRequestHandler):
         if status == HTTPStatus.PARTIAL_CONTENT:
             self.send_header("Content-Range", f"bytes {start}-{end - 1}/{file.size}")
         self._end_headers(end - start)
-        if with_body:
-            self._send_bytes(file, start, end)
-
-    def _send_bytes(self, file: ViewFile, start: int, end: int) -> None:
-        try:
-            with file.open() as source:
-                source.seek(start)
-                while start < end:
-                    data = source.read(min(CHUNK_BYTES, end - start))
-                    self.wfile.write(data)
-                    start += len(data)
-        except (BrokenPipeError, ConnectionResetError):
-            # The reader has what it needs.
-            self.close_connection = True
+        if source is not None:
+            source.seek(start)
+            while start < end:
+                data = source.read(min(CHUNK_BYTES, end - start))
+                self.wfile.write(data)
+                start += len(data)
 
     def _send_error(self, status: HTTPStatus, content_range: str | None = None) -> None:
         self.send_response(status)
@@ -173,7 +188,7 @@ def _range(text: str, size: int) -> tuple[int, int] | tuple[()] | None:
     A header that is not a single range of bytes is ignored (RFC 9110, section 14.2).
     """
     found = RANGE.fullmatch(text.strip())
-    if found is None or found[0] == "bytes=-":
+    if found is None or found[0].endswith("=-"):
         return None
     first, last = found[1], found[2]
     if not first:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import http.client
 import json
+import os
 import random
 import signal
+import socket
+import struct
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -102,7 +105,17 @@ def test_a_range_outside_the_file_is_416(server: ViewServer, asked: str) -> None
 
 
 @pytest.mark.parametrize(
-    "asked", ["bytes=5-2", "bytes=-", "bytes=a-b", "rows=0-1", "bytes=0-1,4-5", "bytes=²-"]
+    "asked",
+    [
+        "bytes=5-2",
+        "bytes=-",
+        "Bytes=-",
+        "bytes=a-b",
+        "rows=0-1",
+        "bytes=0-1,4-5",
+        "bytes=²-",
+        f"bytes={'9' * 5000}-",
+    ],
 )
 def test_a_header_that_is_no_range_is_ignored(server: ViewServer, asked: str) -> None:
     path, data = file_of(server)
@@ -113,7 +126,8 @@ def test_a_header_that_is_no_range_is_ignored(server: ViewServer, asked: str) ->
 def test_a_tag_names_the_bytes(server: ViewServer) -> None:
     path, data = file_of(server)
     tag = ask(server, path, "HEAD")[1]["ETag"]
-    assert ask(server, path, If_None_Match=tag)[0] == 304
+    for known in (tag, f'"other", W/{tag}', "*"):
+        assert ask(server, path, If_None_Match=known)[0] == 304
     assert ask(server, path, Range="bytes=0-3", If_Range=tag)[2] == data[:4]
     assert ask(server, path, Range="bytes=0-3", If_Range='"other"')[2] == data
 
@@ -154,6 +168,32 @@ def test_nothing_else_is_found(server: ViewServer, path: str) -> None:
     name = next(iter(server.files)).replace(" ", "%20")
     asked = path.format(root=server.root, name=name).encode("ascii", "replace").decode()
     assert ask(server, asked)[0] == 404
+
+
+def test_a_file_that_was_deleted_is_not_found(server: ViewServer, tmp_path: Path, caplog: Any) -> None:
+    path, _ = file_of(server)
+    next((tmp_path / "t").rglob("*.parquet")).unlink()
+    assert [ask(server, path, method)[0] for method in ("GET", "HEAD")] == [404, 404]
+    assert "deleted, for example by a vacuum" in caplog.text
+
+
+def test_a_file_that_was_cut_has_no_other_bytes(server: ViewServer, tmp_path: Path, caplog: Any) -> None:
+    path, _ = file_of(server)
+    os.truncate(next((tmp_path / "t").rglob("*.parquet")), 9)
+    with pytest.raises(http.client.IncompleteRead):
+        ask(server, path)
+    assert "the file ends at byte 9 and was longer" in caplog.text
+
+
+def test_a_reader_that_closes_its_connection_is_not_logged(
+    server: ViewServer, caplog: Any, capfd: Any
+) -> None:
+    with socket.create_connection(("127.0.0.1", server.server_port)) as connection:
+        # A connection with this option is reset.
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        connection.sendall(f"GET {file_of(server)[0]} HTTP/1.1".encode())
+    ask(server, server.root)
+    assert (caplog.text, capfd.readouterr().err) == ("", "")
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE"])
