@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import cached_property
 from math import inf
 from typing import Any, get_args
 
@@ -71,7 +72,11 @@ class StreamSource(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._known = -1
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - Spark's name
-        """Return the offset at which a new query starts."""
+        """Return the offset at which a new query starts. Spark calls this twice for the first micro-batch."""
+        return self._initial
+
+    @cached_property
+    def _initial(self) -> dict[str, Any]:
         if self._start == "latest":
             return self._follower.position(self._follower.latest() + 1).offset
         if isinstance(self._start, datetime):
@@ -124,9 +129,10 @@ class StreamSource(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         """Return the files between two positions, in groups."""
         files: list[FileEntry | ChangedFile] = []
-        first, last = self._position(start), self._position(end)
+        last = self._position(end)
+        first = _start_before(self._position(start), last)
         if first != last:
-            for step in self._follower.steps(first):
+            for step in self._follower.steps(first, last.version):
                 if step.file is not None:
                     files.append(step.file)
                 if step.after == last:
@@ -136,6 +142,21 @@ class StreamSource(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the matching rows of a group of files."""
         return read_group(self._reader, partition)
+
+
+def _start_before(start: Position, end: Position) -> Position:
+    """Return the start of a micro-batch, which is not after its end.
+
+    Checkpoints do not have the start of the first micro-batch. If a query stops before that is committed, a
+    restart passes the start of a new query. As in Delta on Spark, the batch then has the rows of the version
+    at which it ends.
+    """
+    if (start.version, start.is_initial) <= (end.version, end.is_initial):
+        return start
+    if not start.is_initial:
+        return end
+    version = end.version if end.is_initial else end.version - 1
+    return replace(start, version=version, index=0)
 
 
 def _follower(reader: FileReader, options: Mapping[str, Any]) -> Follower:

@@ -161,6 +161,37 @@ def test_contradictory_options_of_a_batch_are_errors(table: Path, options: dict[
         source.reader(source.schema())
 
 
+def ids_between(table: Path, start: dict[str, Any], end: dict[str, Any], **options: str) -> list[int]:
+    source = stream_source(table, **options)
+    rows = [batch for group in source.partitions(start, end) for batch in source.read(group)]
+    return sorted(chain.from_iterable(batch["id"].to_pylist() for batch in rows))
+
+
+@pytest.mark.parametrize("feed", ["false", "true"])
+@pytest.mark.parametrize(
+    ("limit", "start", "expected"),
+    [("1000", "", [1, 2]), ("1", "", [2]), ("1000", "latest", [])],
+    ids=["whole version", "one file", "latest"],
+)
+def test_a_first_batch_that_is_repeated_has_its_rows(
+    tmp_path: Path, limit: str, start: str, expected: list[int], feed: str
+):
+    """Spark records the end of the first batch, and passes the start of a new query to repeat it."""
+    table, options = tmp_path / "t", {"readChangeFeed": feed, "maxFilesPerTrigger": limit}
+    options |= {"startingVersion": start} if start else {}
+    append(table, 0, partition_by="day", configuration=CHANGE_FEED)
+    dv.delete(table, "id = 0")
+    append(table, 1, 2)
+    first = stream_source(table, **options)
+    end = first.latestOffset(first.initialOffset(), first.getDefaultReadLimit())
+    append(table, 3)
+    dv.delete(table, "id = 2")
+    append(table, 4)
+    assert first.initialOffset() != stream_source(table, **options).initialOffset()
+    for source in (first, stream_source(table, **options)):
+        assert ids_between(table, source.initialOffset(), end, **options) == expected
+
+
 # With Spark.
 
 
