@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache, partial
@@ -23,6 +24,8 @@ FILE_VERSION = 1
 SIZE_BYTES = 4
 CHECKSUM_BYTES = 4
 UUID_CHARACTERS = 20
+
+FILE_NAME = re.compile(r"deletion_vector_[0-9a-f-]{36}\.bin")
 
 
 ReadRanges: TypeAlias = Callable[[str, Sequence[tuple[int, int]]], list[bytes]]
@@ -69,6 +72,11 @@ def file_path(descriptor: DeletionVector | Mapping[str, Any]) -> str | None:
             raise MalformedLogError(
                 f"invalid deletion vector: expected storage type i, p or u, got {other!r}"
             )
+
+
+def is_file_of_vectors(path: str) -> bool:
+    """Return whether a path has the name of a file of deletion vectors."""
+    return FILE_NAME.fullmatch(path.rpartition("/")[2]) is not None
 
 
 # Many vectors of a table are in one file.

@@ -344,6 +344,23 @@ def test_files_with_deletion_vectors_are_rewritten(table: Path):
     assert dv.audit_table(table, data=True).is_clean
 
 
+def test_an_audit_permits_the_removal_of_files_of_deletion_vectors(tmp_path: Path):
+    dv.write_table(
+        tmp_path, pa.table({"id": range(100)}), configuration={"delta.enableDeletionVectors": "true"}
+    )
+    dv.delete(tmp_path, "id = 7")
+    dv.drop_feature(tmp_path, "deletionVectors")
+    version = dv.load_snapshot(tmp_path).version
+    removed = [
+        action["remove"]["path"]
+        for v in range(2, version + 1)
+        for action in read_commit(tmp_path, v)
+        if "remove" in action
+    ]
+    assert [path for path in removed if path.endswith(".bin")]
+    assert dv.audit_table(tmp_path).is_clean
+
+
 def test_row_ids_are_forgotten(table: Path):
     dv.set_properties(table, {"delta.enableRowTracking": "true"})
     dv.drop_feature(table, "rowTracking")

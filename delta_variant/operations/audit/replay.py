@@ -16,6 +16,7 @@ from ...data_file.reader import open_file
 from ...errors import DeltaVariantError, ProtocolError, SchemaError, StoreError
 from ...log.checkpoints.reading import read_checkpoint, sidecars_of
 from ...log.checksum import TXN_RETENTION, checksum_discrepancies, checksum_path, differences
+from ...log.deletion_vectors import is_file_of_vectors
 from ...log.file_tables import FileKey, add_actions
 from ...log.listing import LOG, CheckpointFiles
 from ...log.replay import Checkpoint, ReplayedState
@@ -121,6 +122,8 @@ class Replay:
                     self.report("L5", f"the footer of the checkpoint {name} is wrong: {sentence}", version)
 
     def _report_inactive(self, version: int, actions: Sequence[Action], inactive: Sequence[FileKey]) -> None:
+        # Dropping the feature `deletionVectors` removes the files of vectors, so that each vacuum knows them.
+        inactive = [key for key in inactive if not is_file_of_vectors(key[0])]
         if not inactive:
             return
         path, more = inactive[0][0], len(inactive) - 1
