@@ -199,7 +199,7 @@ class RewriteResult(CommitResult):
     """The result of a delete, an update or a merge.
 
     Attributes:
-        version: The committed version, None if no row changed and nothing was committed.
+        version: The committed version, None if nothing changed and nothing was committed.
         metrics: The metrics of the commit, empty without a commit.
         rows_deleted: The number of deleted rows.
         rows_updated: The number of updated rows.
@@ -252,7 +252,8 @@ def commit_rewrite(
     changes each of them, as an update does. `after` is the table after the commit, None if it stays as it is.
     If a concurrent commit conflicts, remove the new files and raise CommitConflictError.
     """
-    if not rewritten.files and not rewritten.removed.num_rows:
+    same = after is None or after.metadata == snapshot.metadata
+    if same and not rewritten.files and not rewritten.removed.num_rows:
         return CommitResult(None)
     context = commit_context(
         operation,

@@ -40,6 +40,17 @@ def test_all_columns_of_the_source_are_set_and_added(table: dv.Table):
     assert table.audit(data=True).is_clean
 
 
+def test_columns_are_added_if_no_row_matches(table: dv.Table):
+    # Delta on Spark 4.2 commits version 1, with the column.
+    merge = table.merge(pa.table({"id": [9], "note": ["b"]}), ON, schema_mode="merge")
+    assert merge.when_matched_update_all().execute().version == 1
+    assert rows_of(Path(table.table_uri)) == [
+        {"id": 1, "n": 10, "note": None},
+        {"id": 2, "n": 20, "note": None},
+    ]
+    assert table.audit(data=True).is_clean
+
+
 def test_a_table_with_a_key_that_is_not_null_gets_columns(tmp_path: Path):
     table = dv.Table(tmp_path)
     table.create(["id bigint NOT NULL", "s struct<a: int>"])
