@@ -32,7 +32,13 @@ VALUES = {"Decimal": Decimal, "datetime": datetime}
 VARIANT = '{"id": 7, "name": "Ada", "tags": ["x", "y"], "none": null, "a.b": 1}'
 
 # Functions of the binder that have another form in SQL.
-SPELLINGS = {"negate": "-", "positive": "+", "to timestamp": "to_timestamp", "add interval": "interval"}
+SPELLINGS = {
+    "negate": "-",
+    "[]": "array[position]",
+    "positive": "+",
+    "to timestamp": "to_timestamp",
+    "add interval": "interval",
+}
 
 
 def tables() -> Iterator[tuple[str, list[str]]]:

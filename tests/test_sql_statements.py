@@ -272,6 +272,25 @@ def test_create_and_replace(tmp_path: Path):
     assert dv.sql("select * from r", r=replaced).to_pylist() == [{"b": 1}]
 
 
+def test_describe_returns_the_rows_of_spark(tmp_path: Path):
+    text = """create table t (id bigint comment 'the id', v variant, r string comment 'region', d date,
+        s struct<a: int, b: array<map<string, decimal(5,2)>>>, c char(5)) partitioned by (d, r)"""
+    dv.sql(text, t=tmp_path / "t")
+    columns = [
+        ("id", "bigint", "the id"),
+        ("v", "variant", None),
+        ("r", "string", "region"),
+        ("d", "date", None),
+        ("s", "struct<a:int,b:array<map<string,decimal(5,2)>>>", None),
+        ("c", "string", None),
+    ]
+    titles = [("# Partition Information", "", ""), ("# col_name", "data_type", "comment")]
+    for words in ("describe table", "describe", "desc"):
+        rows = dv.sql(f"{words} t", t=tmp_path / "t").to_pylist()
+        assert list(rows[0]) == ["col_name", "data_type", "comment"]
+        assert [tuple(row.values()) for row in rows] == [*columns, *titles, columns[3], columns[2]]
+
+
 def test_create_leaves_what_it_would_not_replace_as_spark_does(tmp_path: Path):
     table = tmp_path / "kept"
     dv.sql("create table k (id bigint, constraint c check (id > 0)) comment 'old'", k=table)

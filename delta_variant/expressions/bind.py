@@ -33,6 +33,7 @@ from .patterns import parse_pattern
 from .scalars import SCALAR_FUNCTIONS
 from .scalars.signature import Expansion, Parameter, StatementMoment
 from .tree import (
+    ELEMENT,
     Call,
     Cast,
     Column,
@@ -124,6 +125,8 @@ def bind(expression: Expression, scope: NameScope) -> Expression:
             return _resolve(expression, scope)
         case Path(operand, path):
             return _bind_path(_require_variant(bind(operand, scope), "`:` and variant_get"), path, scope)
+        case Field(operand, name):
+            return _bind_field(bind(operand, scope), name, scope)
         case Cast():
             return _bind_cast(
                 msgspec.structs.replace(expression, operand=bind(expression.operand, scope)), scope.timezone
@@ -156,6 +159,8 @@ def _bind_scalar(name: str, arguments: Sequence[Expression], scope: NameScope) -
         return cast_to(now, function.type, scope.timezone)
     parameters = function.parameters_of(len(arguments))
     bound = [bind(argument, scope) for argument in arguments]
+    if name == ELEMENT and output_type(bound[0]) is None:
+        raise _without_colon(describe(bound[0]), f"[{describe(bound[1])}]")
     common = [each for each, parameter in zip(bound, parameters, strict=True) if parameter in COMMON]
     if "ordered" in parameters:
         _check_order(name, common)
@@ -242,13 +247,28 @@ def _resolve(name: Name, scope: NameScope) -> Expression:
     return bound
 
 
+def _bind_field(operand: Expression, name: str, scope: NameScope) -> Expression:
+    """Bind a field of a struct that is not a column."""
+    whole, struct = describe(operand), output_type(operand)
+    if struct is None:
+        raise _without_colon(whole, name)
+    if not pa.types.is_struct(struct):
+        raise ExpressionError(f"`{whole}.{name}`: `{whole}` is {type_name(struct)}, which has no fields")
+    field = scope.field(name, f"{whole}.{name}", ("", whole), struct)
+    if is_variant(field):
+        raise ExpressionError(f"`{whole}.{name}` is a Variant in a value that is not a column")
+    return Field(operand, field.name, field.type)
+
+
 def _check_variant_end(rest: Sequence[str], name: Name) -> None:
     if rest:
-        variant = ".".join(name.parts[: len(name.parts) - len(rest)])
-        raise ExpressionError(
-            f"`{variant}` is a Variant: write its path after a colon, `{variant}:{'.'.join(rest)}`",
-            column=variant,
-        )
+        raise _without_colon(".".join(name.parts[: len(name.parts) - len(rest)]), ".".join(rest))
+
+
+def _without_colon(variant: str, path: str) -> ExpressionError:
+    return ExpressionError(
+        f"`{variant}` is a Variant: write its path after a colon, `{variant}:{path}`", column=variant
+    )
 
 
 def _bind_cast(cast: Cast, timezone: str) -> Expression:

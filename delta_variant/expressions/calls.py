@@ -12,15 +12,15 @@ from ..variant.paths import parse_pattern
 from .constructors import CONSTRUCTORS
 from .lexer import GrammarError
 from .scalars import SCALAR_FUNCTIONS
-from .tree import Call, Cast, Expression, Literal, Path
+from .tree import ELEMENT, Call, Cast, Expression, Literal, Path
 from .types import type_of_text
 from .variant_functions import VARIANT_FUNCTIONS
 from .variant_paths import Step
 
 TABLE_FUNCTIONS = ("variant_explode", "variant_explode_outer")
 AGGREGATES = ("count", "max", "min")
-# `case` has a grammar of its own.
-NOT_BY_NAME = frozenset({"case"})
+# They have grammars of their own.
+NOT_BY_NAME = frozenset({"case", ELEMENT})
 
 Build: TypeAlias = Callable[[str, Sequence[Expression]], Expression]
 """Returns a call by its name and arguments, or raises ValueError with the reason."""

@@ -17,7 +17,7 @@ from .forms import FORMS, PREDICATES, added_interval, begins_interval, case_form
 from .lexer import Cursor, Token
 from .literals import TYPED_LITERALS, number_literal, string_value
 from .reader import Reader
-from .tree import Aggregate, Call, Cast, Expression, Literal, Name
+from .tree import ELEMENT, Aggregate, Call, Cast, Expression, Field, Literal, Name, Path
 from .types import read_type
 from .variant_paths import read_path
 
@@ -159,15 +159,23 @@ class Grammar(Reader):
             steps = read_path(self)
             self.end_of_path, self.last_step = self.position, str(steps[-1])
             return extend(value, steps)
-        if self.is_next(".") and isinstance(value, Name):
-            self.take()
-            return Name((*value.parts, self.take_name()))
-        if self.is_next(".", "["):
+        if self.accept("["):
+            index = self.expression()
+            self.expect("]")
+            return Call(ELEMENT, (value, index))
+        if self.is_next("."):
+            return self._field(value)
+        return None
+
+    def _field(self, value: Expression) -> Expression:
+        if isinstance(value, Literal | Path):
             self.fail(
                 "an operator or the end",
                 "a path within a Variant follows a colon, event:items[0]['a b'], and a field a struct, s.x",
             )
-        return None
+        self.take()
+        name = self.take_name()
+        return Name((*value.parts, name)) if isinstance(value, Name) else Field(value, name, pa.null())
 
     def _value(self, token: Token) -> Expression:
         match token.kind:

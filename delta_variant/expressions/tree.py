@@ -31,6 +31,9 @@ NEGATED: Mapping[str, ComparisonOperator] = {"=": "<>", "<>": "=", "<": ">=", "<
 PAD = "pad to char"
 """The function that pads text with spaces, for which SQL has no name."""
 
+ELEMENT = "[]"
+"""The function that takes an element out of an array, or a value out of a map."""
+
 
 class Name(msgspec.Struct, frozen=True):
     """A column, or a field of a struct column, as written in the SQL text."""
@@ -332,6 +335,8 @@ def _call_text(function: str, arguments: list[str]) -> str:
         return f"{arguments[0]} in ({', '.join(arguments[1:])})"
     if function == "is null":
         return f"{arguments[0]} is null"
+    if function == ELEMENT:
+        return f"{arguments[0]}[{arguments[1]}]"
     if function == "case":
         return _case_text(arguments)
     if function in ("not", "negate"):

@@ -100,9 +100,9 @@ def sql(
         query: A SELECT with joins, GROUP BY, HAVING, windows, QUALIFY, ORDER BY, LIMIT, subqueries, common
             table expressions, UNION, INTERSECT, EXCEPT and `lateral variant_explode`; VALUES; or a statement:
             INSERT, UPDATE, DELETE, MERGE, CREATE TABLE, CONVERT TO DELTA, ALTER TABLE, OPTIMIZE, REORG,
-            VACUUM, RESTORE, DESCRIBE HISTORY, DESCRIBE DETAIL or SHOW TBLPROPERTIES. A table is a name from
-            `tables` or a path in backquotes after `delta.`, and `version as of` or `timestamp as of` selects
-            an earlier version.
+            VACUUM, RESTORE, DESCRIBE, DESCRIBE HISTORY, DESCRIBE DETAIL or SHOW TBLPROPERTIES. A table is a
+            name from `tables` or a path in backquotes after `delta.`, and `version as of` or `timestamp as
+            of` selects an earlier version.
         parameters: The values of `:name` in the query, as Python objects. None by default.
         timezone: The time zone of local times, such as `"Europe/Berlin"`. `"UTC"` by default.
         **tables: The tables by their names in the query: a path, a URI, a `Table`, a `Snapshot`, or rows as

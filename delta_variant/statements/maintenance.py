@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 
+from ..expressions.types import type_name
 from ..log.load import load_latest
 from ..log.timestamps import from_milliseconds, to_instant
 from ..operations.alter.alteration import clustering_columns
@@ -17,6 +18,8 @@ from ..operations.restore import restore
 from ..operations.vacuum import vacuum
 from ..protocol import features
 from ..protocol.properties import FEATURE, column_names_text
+from ..protocol.schema.arrow import is_variant, to_arrow
+from ..protocol.types import COMMENT
 from ..storage.store import TableLocation, open_latest, uri_of
 from .session import Session
 
@@ -42,6 +45,8 @@ OPTIMIZED = pa.schema(
         "metrics": pa.struct([("numFilesAdded", pa.int64()), ("numFilesRemoved", pa.int64())]),
     }
 )
+COLUMNS = pa.schema(dict.fromkeys(("col_name", "data_type", "comment"), pa.string()))
+PARTITION_TITLES = (("# Partition Information", "", ""), ("# col_name", "data_type", "comment"))
 
 
 def optimize_table(
@@ -104,6 +109,20 @@ def _texts(values: Any) -> list[tuple[str, str | None]] | None:
         (name, value if isinstance(value, str | None) else msgspec.json.encode(value).decode())
         for name, value in values.items()
     ]
+
+
+def show_columns(table: TableLocation, session: Session) -> pa.Table:
+    """Return the columns of a table, and those of its partitions again, after two rows of titles."""
+    snapshot = load_latest(table)
+    types = (type_name(None if is_variant(each) else each.type, "") for each in to_arrow(snapshot.schema))
+    rows = {
+        field.name: (field.name, text, field.metadata.get(COMMENT))
+        for field, text in zip(snapshot.schema.fields, types, strict=True)
+    }
+    partitions = [rows[name] for name in snapshot.partition_columns]
+    titles = PARTITION_TITLES if partitions else ()
+    shown = [dict(zip(COLUMNS.names, row, strict=True)) for row in (*rows.values(), *titles, *partitions)]
+    return pa.Table.from_pylist(shown, schema=COLUMNS)
 
 
 def show_detail(table: TableLocation, session: Session) -> pa.Table:

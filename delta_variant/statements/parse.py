@@ -21,6 +21,7 @@ from .grammar import StatementGrammar
 from .maintenance import (
     optimize_table,
     restore_table,
+    show_columns,
     show_detail,
     show_history,
     show_properties,
@@ -28,6 +29,8 @@ from .maintenance import (
 )
 from .session import Session, Statement, Target, Text
 
+SHOWS_COLUMNS = ("describe [table]", "desc [table]")
+"""The words of a statement that Spark runs itself, because it also has views and other tables."""
 QUERIES = ("select", "with", "values", "from", "table")
 """The words that begin a query."""
 
@@ -284,10 +287,13 @@ RULES: Mapping[str, Callable[[ParsedStatement], Statement]] = {
     "desc history": ParsedStatement.history,
     "describe detail": lambda _: show_detail,
     "desc detail": lambda _: show_detail,
+    **dict.fromkeys(SHOWS_COLUMNS, lambda _: show_columns),
     "show tblproperties": ParsedStatement.shown_properties,
 }
 """The rule of each statement, by the words before the name of its table."""
-NAMED_BY_PATH = frozenset({"optimize", "vacuum"}).union(each for each in RULES if each.startswith("desc"))
+NAMED_BY_PATH = frozenset({"optimize", "vacuum"}).union(
+    each for each in RULES if each.endswith(("history", "detail"))
+)
 """The statements that also take the path of their table as a string."""
 MATCHES: Mapping[str, Matched] = {
     "matched": "matched",

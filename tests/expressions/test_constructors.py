@@ -94,7 +94,7 @@ def test_a_null_list_and_a_null_pair_make_a_null_map():
         ("map_from_entries(array(n))", "expected an array of structs with two fields"),
         ("map_from_entries(array(n), 1)", r"expected 1 argument\(s\), got 2"),
         ("struct(*)", r"expected an expression, got `\*`"),
-        ("array(n)[0]", r"a path within a Variant follows a colon"),
+        ("array(n)['a']", r"expected an integer, got `'a'` of type string"),
         ("array(n) = array(m)", "cannot compare"),
     ],
 )

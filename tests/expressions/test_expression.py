@@ -444,7 +444,7 @@ def test_operators_group_as_in_spark(text, grouped):
         ("soundex(s)", "`soundex` is not supported"),
         ("count(*)", "pass it to `Table.aggregate`"),
         ("cast(s as date format 'x')", r"expected `\)`, got `format`"),
-        ("tags[0]", r"got `\[`"),
+        ("tags[0", r"expected `\]`"),
         ("(event:a).b", r"got `\.`"),
         ("x.*", r"got `\*`"),
         ("*", "omit the columns to read all of them"),

@@ -143,6 +143,8 @@ def run(text: str, batch: pa.RecordBatch) -> list[Any]:
     return evaluate(bind(parse(text), NameScope(batch.schema)), batch).to_pylist()
 
 
+MAP = pa.map_(pa.string(), pa.int64())
+NESTED = pa.struct({"X": pa.struct({"y": pa.string()})})
 NUMBERS = pa.record_batch({"n": pa.array([2, 0, None], pa.int32())})
 
 
@@ -158,6 +160,41 @@ NUMBERS = pa.record_batch({"n": pa.array([2, 0, None], pa.int32())})
 )
 def test_only_the_branches_that_a_row_selects_are_evaluated(text: str, expected: list[Any]):
     assert run(text, NUMBERS) == expected
+
+
+COLLECTIONS = pa.record_batch(
+    {
+        "l": pa.array([[9], [1, None], None, [], [2, 3]], pa.list_(pa.int64())),
+        "m": pa.array([[("a", 0)], [("b", 1), ("a", 2)], None, [], [("a", None)]], MAP),
+        "s": pa.array([[], [{"X": {"y": "one"}}], None, [None], [{"X": None}]], pa.list_(NESTED)),
+        "n": pa.array([5, 1, 0, None, -1], pa.int32()),
+        "key": ["b", "b", "a", "a", None],
+    }
+).slice(1)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("get(l, n)", [None, None, None, None]),
+        ("get(l, 0)", [1, None, None, 2]),
+        ("try_element_at(l, n)", [1, None, None, 3]),
+        ("case when size(l) > 1 then l[1] end", [None, None, None, 3]),
+        ("if(size(l) > 1, element_at(l, -2), -5)", [1, -5, -5, 2]),
+        ("m['a']", [2, None, None, None]),
+        ("m[key]", [1, None, None, None]),
+        ("element_at(m, 'b')", [1, None, None, None]),
+        ("get(s, 0).x.Y", ["one", None, None, None]),
+        ("array(l, array(n::bigint))[1][0]", [1, 0, None, -1]),
+        ("m['b'] = 1 or l[0] = 2", [True, None, None, True]),
+    ],
+)
+def test_elements_of_columns(text: str, expected: list[Any]):
+    if " or " in text:
+        with pytest.raises(CastError, match=r"`l\[0\]`: an array of length 0 has no such element: use `get`"):
+            run(text, COLLECTIONS)
+        text = text.replace("l[0]", "get(l, 0)")
+    assert run(text, COLLECTIONS) == expected
 
 
 @pytest.mark.parametrize(
@@ -200,6 +237,12 @@ def test_a_branch_that_a_row_selects_fails(text: str):
         ("trim('x' from 'xa' from 'b')", "expected `)`"),
         ("rlike('a', 'a++')", "quantifier"),
         ("size(5)", "`size`: expected an array or a map"),
+        ("parse_json('[1]')[0]", "is a Variant: write its path after a colon, `parse_json('[1]'):[0]`"),
+        ("array(parse_json('1'))[0]", "cannot take a Variant out of `array(parse_json('1'))`"),
+        ("get(map('a', 1), 'a')", "`get`: expected an array"),
+        ("map('a', 1)[1]", "`[]`: expected a key of type string, got `1` of type int: cast it"),
+        ("named_struct('a', 1).b", "`named_struct('a', 1).b`: `b` does not exist; the fields are a"),
+        ("array(1)[0].b", "`array(1)[0]` is int, which has no fields"),
         ("hash(map(1, 2))", "map"),
         ("current_date()", "its value changes"),
     ],
@@ -208,6 +251,12 @@ def test_what_is_not_supported_is_an_expression_error_that_names_it(text: str, m
     with pytest.raises(ExpressionError) as caught:
         bind(parse(text), NameScope(NO_COLUMNS))
     assert message in str(caught.value)
+
+
+def test_floating_point_keys_are_not_compared():
+    maps = pa.schema({"m": pa.map_(pa.float64(), pa.int64())})
+    with pytest.raises(ExpressionError, match=r"`\[\]`: cannot compare keys of type double"):
+        bind(parse("m[0e0]"), NameScope(maps))
 
 
 @pytest.mark.parametrize("name", ["sin", "regexp_count", "explode", "monotonically_increasing_id"])

@@ -100,6 +100,18 @@ TIMESTAMPS = [
 LOCAL = ["timestamp_ntz '2026-03-08 02:30:00.000001'", "timestamp_ntz '1500-03-01 12:00:00'"]
 NUMBERS = [*INTEGERS, *SMALL, *LONGS, *DECIMALS, *DOUBLES, *FLOATS]
 ARRAYS = ["array(1, 2, null)", "array(1, 2)", "cast(null as array<int>)", "array('a', null)", "array(0.5e0)"]
+STRUCTS = ["array(named_struct('x', 1), null)", "array(named_struct('x', 'a'))"]
+MAPS = {
+    "map('a', 1, 'b', null)": ["'a'", "'b'", "'c'", "null", "cast(null as string)"],
+    "map(1, 'one', -3, 'x')": ["1", "-3", "0", "cast(1 as tinyint)", "cast(null as int)"],
+    "map(date '1970-01-01', 2.50)": DATES[:3],
+    "map(1.50, 1)": ["1.50", "2.50"],
+    "map(true, 1)": BOOLEANS,
+    "map(x'00ff41', 1)": BINARY,
+    "map(timestamp '2026-11-01 06:30:00+00:00', 1)": TIMESTAMPS[5:7],
+    "cast(null as map<string, int>)": ["'a'", "null"],
+}
+"""Maps, and keys to look for."""
 
 FORMATS = [
     "yyyy-MM-dd HH:mm:ss",
@@ -267,13 +279,6 @@ def _strings() -> Iterator[str]:
         "regexp_extract(null, '(a)', 1)",
         "regexp_extract(5, '(.)')",
     )
-    yield from _calls("size", ARRAYS)
-    yield from ("size(map(1, 2, 3, 4))", "cardinality(array(1))", "size(array())")
-    yield from _calls("array_contains", ["array(1, 2, null)", "array(1, 2)"], ["1", "3", "cast(null as int)"])
-    yield from (
-        "array_contains(array('a'), 'a')",
-        "array_contains(array(cast('NaN' as double)), double('NaN'))",
-    )
     yield from _calls("length", BINARY)
 
 
@@ -418,6 +423,42 @@ def _hashes() -> Iterator[str]:
     )
 
 
+def _collections() -> Iterator[str]:
+    yield from _calls("size", ARRAYS)
+    yield from ("size(map(1, 2, 3, 4))", "cardinality(array(1))", "size(array())")
+    yield from _calls("array_contains", ["array(1, 2, null)", "array(1, 2)"], ["1", "3", "cast(null as int)"])
+    yield from (
+        "array_contains(array('a'), 'a')",
+        "array_contains(array(cast('NaN' as double)), double('NaN'))",
+    )
+    places = [*INTEGERS[:-1], "2"]
+    for name in ("get", "element_at", "try_element_at"):
+        yield from _calls(name, [*ARRAYS, *STRUCTS], places)
+    yield from (f"{array}[{place}]" for array, place in product([*ARRAYS, *STRUCTS], [*places, "0L"]))
+    for found, keys in MAPS.items():
+        yield from _calls("element_at", [found], keys)
+        yield from _calls("try_element_at", [found], keys)
+        yield from (f"{found}[{key}]" for key in keys)
+    yield from (f"get({array}, 0).x" for array in STRUCTS)
+    yield from (
+        "array(array(1, 2), array(3))[0][1]",
+        "map('a', array(1, 2))['a'][1]",
+        "map('a', array(1, 2))['b'][1]",
+        "map('a', named_struct('X', 5))['a'].x",
+        "split('a,b', ',')[1]",
+        "named_struct('a', named_struct('b', 2)).a.B",
+        "named_struct('a', 1).b",
+        "array(1).x",
+        "array(1)[0].x",
+        "1[0]",
+        "get(map('a', 1), 0)",
+        "array(1)[0] + 1",
+        "-array(1, 2)[1]",
+        "array(1)[0]::string",
+        "coalesce(get(array(1), 5), array(7)[0])",
+    )
+
+
 TYPES = [
     "boolean",
     "tinyint",
@@ -466,7 +507,7 @@ def _casts() -> Iterator[str]:
     yield from ("timestamp('2026-01-02')", "date('2026-01-02')", "timestamp(1785542400)", "timestamp(1.5)")
 
 
-GROUPS = (_strings, _conditions, _numbers, _moments, _hashes, _casts, _quotients)
+GROUPS = (_strings, _conditions, _numbers, _moments, _hashes, _collections, _casts, _quotients)
 
 
 def shown(value: Any) -> Any:
@@ -475,6 +516,8 @@ def shown(value: Any) -> Any:
         return repr(value)
     if isinstance(value, list):
         return [shown(each) for each in value]
+    if isinstance(value, dict):
+        return shown(list(value.values()))
     if isinstance(value, bytes | bytearray):
         return bytes(value).hex()
     return value

@@ -290,6 +290,8 @@ TEXTS = (
     "describe history t limit 5",
     "describe history '/a/b'",
     "show tblproperties t ('a')",
+    "describe t",
+    "desc table t",
 )
 
 

@@ -6,6 +6,7 @@ import pyarrow as pa
 
 from ..._arrow import SIMPLE_TYPES
 from ..tree import Cast, Expression
+from .collections import COLLECTIONS
 from .conditions import CONDITIONS
 from .hashes import HASHES
 from .moments import MOMENTS
@@ -29,4 +30,5 @@ SCALAR_FUNCTIONS: dict[str, ScalarFunction | Expansion | StatementMoment] = {
     **NUMBERS,
     **MOMENTS,
     **HASHES,
+    **COLLECTIONS,
 }

@@ -7,10 +7,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from ..._arrow import Array, row_numbers
-from ...errors import ExpressionError
-from ..tree import Call, Expression, Literal, describe, output_type
-from ..types import kind_of, type_name
+from ..._arrow import Array
+from ..tree import Call, Expression, Literal
+from ..types import kind_of
 from .regular_expressions import (
     boolean_pattern,
     extracting_pattern,
@@ -118,65 +117,9 @@ def _length(values: Values) -> Values:
     return kernels.call_function(kernel, [values]).cast(pa.int32())
 
 
-def _size(values: Values) -> Values:
-    if isinstance(values, pa.MapArray):
-        offsets = values.offsets
-        sizes = kernels.subtract(offsets[1:], offsets[:-1])
-        return kernels.if_else(values.is_valid(), sizes, pa.scalar(None, pa.int32()))
-    return kernels.list_value_length(values).cast(pa.int32())
-
-
-def _size_type(arguments: Any) -> pa.DataType:
-    _element_type("size", arguments[0], accepts_map=True)
-    return pa.int32()
-
-
-def _element_type(name: str, argument: Expression, *, accepts_map: bool = False) -> pa.DataType | None:
-    """Return the type of the elements of an array, None for a map; raises ExpressionError."""
-    arrow_type: Any = output_type(argument)
-    if pa.types.is_list(arrow_type):
-        element: pa.DataType = arrow_type.value_type
-        return element
-    if accepts_map and pa.types.is_map(arrow_type):
-        return None
-    expected = "an array or a map" if accepts_map else "an array"
-    raise ExpressionError(
-        f"`{name}`: expected {expected}, got `{describe(argument)}` of type {type_name(arrow_type)}"
-    )
-
-
-def _contains_type(arguments: Any) -> pa.DataType:
-    element = _element_type("array_contains", arguments[0])
-    found = output_type(arguments[1])
-    if element != found and found is not None and kind_of(found) != "null":
-        raise ExpressionError(
-            f"`array_contains`: expected a value of type {type_name(element)}, got {type_name(found)}: "
-            "cast it"
-        )
-    return pa.bool_()
-
-
-def _array_contains(arrays: Array, wanted: Array) -> Array:
-    """Return whether an array has a value; NULL where it has not, but has a NULL."""
-    rows = kernels.list_parent_indices(arrays)
-    elements = kernels.list_flatten(arrays)
-    equal = kernels.equal(elements, wanted.take(rows))
-    if kind_of(elements.type) == "floating":
-        both = kernels.and_(kernels.is_nan(elements), kernels.is_nan(wanted.take(rows)))
-        equal = kernels.or_(equal, both)
-    every = row_numbers(len(arrays)).cast(rows.type)
-    found = kernels.is_in(every, value_set=rows.filter(kernels.fill_null(equal, False)))
-    unknown = kernels.is_in(every, value_set=rows.filter(elements.is_null()))
-    known = kernels.if_else(kernels.or_(found, kernels.invert(unknown)), found, pa.scalar(None, pa.bool_()))
-    return kernels.if_else(
-        kernels.and_(arrays.is_valid(), wanted.is_valid()), known, pa.scalar(None, pa.bool_())
-    )
-
-
 SUBSTRING = function(("text", "int", "int"), TEXT, by_kernel("substring"), optional=1)
 RLIKE = function(("string", "string"), _pattern_type(boolean_pattern, pa.bool_()), _rlike, constant=(1,))
 LOCATE = function(("string", "string", "int"), pa.int32(), _by_kernel_of_three("locate", ONE), optional=1)
-SIZE = function(("any",), _size_type, over_arrays(_size))
 
 STRINGS: dict[str, ScalarFunction | Expansion] = {
     "length": function(("sized",), pa.int32(), lambda _, values: _length(values)),
@@ -232,6 +175,4 @@ STRINGS: dict[str, ScalarFunction | Expansion] = {
         name: function(("text", "text"), pa.bool_(), by_kernel(name))
         for name in ("contains", "startswith", "endswith")
     },
-    **dict.fromkeys(("size", "cardinality"), SIZE),
-    "array_contains": function(("any", "any"), _contains_type, over_arrays(_array_contains)),
 }

@@ -13,7 +13,7 @@ from pyspark.sql.types import StructType as SparkStruct
 from ..._logging import get_logger
 from ...errors import ExpressionError
 from ...protocol.types import DataType, StructField, StructType
-from ...statements.parse import ParsedStatement
+from ...statements.parse import SHOWS_COLUMNS, ParsedStatement
 from ...storage.store import Memo, RememberedTable, TableLocation, table_uri
 from ..columns import to_spark
 from ..engine import SparkEngine
@@ -83,7 +83,7 @@ class SparkStatements:
 
     def run(self, statement: ParsedStatement) -> DataFrame | None:
         """Return the rows of a statement, None for one that Spark has to run."""
-        location = statement.locate(self)
+        location = None if statement.words in SHOWS_COLUMNS else statement.locate(self)
         if location is None:
             return None
         try:
