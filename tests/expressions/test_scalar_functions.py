@@ -33,7 +33,10 @@ from delta_variant.expressions.scalars.signature import ScalarFunction
 from delta_variant.expressions.tree import Call, Cast, Expression, Name
 from delta_variant.expressions.types import type_name
 
-SPARK = json.loads((Path(__file__).parent / "spark_scalars.json").read_text(encoding="utf-8"))
+SPARK = json.loads(
+    (Path(__file__).parent / "spark_scalars.json").read_text(encoding="utf-8"),
+    parse_float=lambda text: shown(float(text)),
+)
 # What can depend on the time zone.
 LOCAL = re.compile("date|timestamp|unix")
 NO_COLUMNS = pa.schema([])

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import os
-import signal
 import subprocess
 import sys
-from contextlib import suppress
 from pathlib import Path
 
 from support import processes
@@ -37,9 +35,8 @@ def run_driver(driver: str, folder: Path, runs: int, *arguments: str, seconds_pe
         try:
             output, _ = process.communicate(timeout=runs * seconds_per_run)
         finally:
-            # The JVM and the executors are in the process group, and remain if only the driver is killed.
-            with suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
+            # The JVM and the executors remain if only the driver is killed.
+            processes.kill_session(process.pid)
     message = f"{arguments}: {output}{(folder / 'errors').read_text()[-4000:]}"
     assert process.returncode == 0, message
     *_, last = output.splitlines()

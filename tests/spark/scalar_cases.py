@@ -511,8 +511,8 @@ GROUPS = (_strings, _conditions, _numbers, _moments, _hashes, _collections, _cas
 
 
 def shown(value: Any) -> Any:
-    """Return a value as JSON has it, which has no NaN."""
-    if isinstance(value, float) and not math.isfinite(value):
+    """Return a value as JSON has it, which has no NaN, and in which numbers that differ are not equal."""
+    if isinstance(value, float) and (not math.isfinite(value) or repr(value) == "-0.0"):
         return repr(value)
     if isinstance(value, list):
         return [shown(each) for each in value]

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from select import select
 from time import sleep
@@ -48,9 +48,8 @@ def start(folder: Path, step: str, sink: str) -> Iterator[subprocess.Popen[str]]
         try:
             yield driver
         finally:
-            # Its JVM is in its process group, and remains if only the driver is killed.
-            with suppress(ProcessLookupError):
-                os.killpg(driver.pid, signal.SIGKILL)
+            # Its JVM and the processes for Python remain if only the driver is killed.
+            processes.kill_session(driver.pid)
 
 
 @pytest.mark.timeout((RANDOM_CRASHES + len(STEPS) + 1) * SECONDS_PER_CRASH)
@@ -84,7 +83,7 @@ def test_every_row_is_written_once_after_crashes_at_each_step_and_at_random(
             assert select([driver.stdout], [], [], TIMEOUT_SECONDS)[0], "the driver did not start"
             assert driver.stdout.readline() == "streaming\n", (tmp_path / "errors").read_text()
             sleep(random.uniform(0, 2))
-            os.killpg(driver.pid, signal.SIGKILL)
+            processes.kill_session(driver.pid)
         crashes += driver.returncode == -signal.SIGKILL
     # On a fast machine the driver may finish before it is killed.
     assert crashes >= random_crashes // 2

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -21,6 +22,14 @@ def start(command: Sequence[str | Path], **options: Any) -> Iterator[subprocess.
             yield process
         finally:
             process.kill()
+
+
+def kill_session(leader: int) -> None:
+    """Kill all processes of the session of a process, which may have ended and have other groups."""
+    for process in map(int, filter(str.isdecimal, os.listdir("/proc"))):
+        with suppress(ProcessLookupError):
+            if os.getsid(process) == leader:
+                os.kill(process, signal.SIGKILL)
 
 
 def read_terminal(reader: int) -> str:

@@ -94,6 +94,11 @@ def _integral_division(call: Call, left: Values, right: Values) -> Values:
     return kernels.call_function("divide_checked", [left.cast(pa.int64()), right.cast(pa.int64())])
 
 
+def _sign(values: Values) -> Values:
+    # Arrow has no sign of -0.0.
+    return kernels.if_else(kernels.equal(values, 0.0), values, kernels.sign(values))
+
+
 CEIL = function(("number",), _whole_type, _whole("ceil"))
 
 NUMBERS: dict[str, ScalarFunction | Expansion] = {
@@ -104,9 +109,7 @@ NUMBERS: dict[str, ScalarFunction | Expansion] = {
     "ceiling": CEIL,
     "div": function(("integer", "integer"), pa.int64(), _integral_division),
     "sqrt": function(("double",), DOUBLE, lambda _, values: kernels.sqrt(values)),
-    **dict.fromkeys(
-        ("sign", "signum"), function(("double",), DOUBLE, lambda _, values: kernels.sign(values))
-    ),
+    **dict.fromkeys(("sign", "signum"), function(("double",), DOUBLE, lambda _, values: _sign(values))),
     "exp": function(("double",), DOUBLE, by_kernel("exp")),
     **dict.fromkeys(("power", "pow"), function(("double", "double"), DOUBLE, by_kernel("power"))),
     "mod": Expansion(lambda left, right: Call("%", (left, right)), 2, 2),
