@@ -22,6 +22,7 @@ from ..errors import (
     TimestampAfterLatestError,
     VersionNotFoundError,
 )
+from ..execution import timezone_of
 from ..log import deletion_vectors
 from ..log.commits import CommitActions, read_versions
 from ..log.file_set import FileSet
@@ -56,7 +57,6 @@ from ..read.scan import Scan
 from ..read.scan_rows import ScanRows
 from ..read.schema_changes import describe_incompatibility, describe_unreadable
 from ..storage.store import Store, TableLocation
-from ..variant.moments import UTC
 
 ChangeType: TypeAlias = Literal["insert", "delete"]
 Vector: TypeAlias = "DeletionVector | None"
@@ -91,7 +91,7 @@ def read_changes(
     columns: Mapping[str, str] | Sequence[str] | None = None,
     where: str | None = None,
     limit: int | None = None,
-    timezone: str = UTC,
+    timezone: str | None = None,
     on_conflict: OnConflict = "error",
 ) -> Scan:
     """Return a scan of the rows that commits inserted, deleted and updated.
@@ -113,7 +113,8 @@ def read_changes(
         where: An SQL predicate, as in `read_table`, that may read the three columns above. None, the default,
             returns all changes.
         limit: The maximum number of rows, as in `read_table`. None, the default, returns all changes.
-        timezone: The time zone of local times in SQL text, as in `read_table`. `"UTC"` by default.
+        timezone: The time zone of local times in SQL text, as in `read_table`. None, the default, is that of
+            the engine of a `Table`, `"UTC"` without one.
         on_conflict: What to do if `value` and `typed_value` of a shredded Variant contradict each other, as
             in `read_table`. `"error"` by default.
 
@@ -157,7 +158,7 @@ def plan_changes(
     end: int | Timestamp | None,
     columns: Mapping[str, str] | Sequence[str] | None,
     where: str | None,
-    timezone: str,
+    timezone: str | None,
     on_conflict: OnConflict,
 ) -> Changes:
     """Return the changes that `read_changes` reads; raises its errors."""
@@ -165,7 +166,7 @@ def plan_changes(
     if end is None:
         end = timestamp if version is None else version
     first = _first_version(store, start)
-    last = load_end(store, end).in_timezone(timezone)
+    last = load_end(store, end).in_timezone(timezone_of(table, timezone))
     _check_order(last, first, is_latest=end is None)
     commits = list(check_commits(last, first, read_versions(store, first, last.version)))
     feed = ChangeFeed.of(last, columns, where, on_conflict)

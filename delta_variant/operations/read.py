@@ -7,6 +7,7 @@ from typing import Literal
 
 from .._checks import check_option
 from .._options import OnConflict
+from ..execution import timezone_of
 from ..log.snapshot import Snapshot
 from ..log.timestamps import Timestamp
 from ..read.query import Query
@@ -14,7 +15,6 @@ from ..read.rows import load_readable
 from ..read.scan import Scan
 from ..read.scan_rows import TableRows
 from ..storage.store import TableLocation
-from ..variant.moments import UTC
 
 
 def read_table(
@@ -26,7 +26,7 @@ def read_table(
     version: int | None = None,
     timestamp: Timestamp | None = None,
     limit: int | None = None,
-    timezone: str = UTC,
+    timezone: str | None = None,
     on_conflict: OnConflict = "error",
     variants: Literal["bytes", "shredded"] = "bytes",
 ) -> Scan:
@@ -54,7 +54,8 @@ def read_table(
         limit: The maximum number of rows. No more files are read than needed. None, the default, returns all
             rows.
         timezone: The time zone of local times, such as `"Europe/Berlin"` or `"+02:00"`, for casts between
-            timestamps and dates, timestamps without time zone, and text. `"UTC"` by default.
+            timestamps and dates, timestamps without time zone, and text. None, the default, is that of the
+            engine of a `Table`, `"UTC"` without one.
         on_conflict: What to do if `value` and `typed_value` of a shredded Variant contradict each other:
             `"error"`, the default, raises ConflictingValueError, `"typed"` reads `typed_value`.
         variants: The form of top-level Variant columns: `"bytes"`, the default, as `struct<metadata, value>`,
@@ -94,7 +95,7 @@ def read_table(
         >>> read_table(carts, lateral=items, columns=["id", "item.value::string as name"]).to_pylist()
         [{'id': 1, 'name': 'pen'}, {'id': 1, 'name': 'ink'}]
     """
-    snapshot = load_readable(table, version, timestamp).in_timezone(timezone)
+    snapshot = load_readable(table, version, timestamp).in_timezone(timezone_of(table, timezone))
     query = Query.of(snapshot.configuration, columns, where, lateral)
     check_option("variants", variants, ("bytes", "shredded"))
     if lateral is not None and variants == "shredded":

@@ -16,6 +16,7 @@ from .._html import html_table
 from .._options import OnConflict
 from .._text import count
 from ..errors import ExpressionError, printable
+from ..execution import timezone_of
 from ..expressions.parse import parse_aggregates
 from ..expressions.tree import Aggregate, Expression, Extraction, Field, describe, is_whole, output_type
 from ..expressions.types import kind_of, type_name
@@ -23,7 +24,6 @@ from ..log.snapshot import Snapshot
 from ..log.timestamps import Timestamp
 from ..protocol.table_configuration import TableConfiguration
 from ..storage.store import TableLocation
-from ..variant.moments import UTC
 from ..variant.objects import rows_of
 from .log_statistics import (
     EXACT_UNITS,
@@ -98,7 +98,7 @@ def aggregate(
     *,
     version: int | None = None,
     timestamp: Timestamp | None = None,
-    timezone: str = UTC,
+    timezone: str | None = None,
     on_conflict: OnConflict = "error",
 ) -> Aggregation:
     """Return counts and extremes of the rows of a table.
@@ -120,7 +120,8 @@ def aggregate(
         version: The version to read. None, the default, reads the latest version.
         timestamp: A timezone-aware datetime or an ISO 8601 string; reads the latest version committed at that
             time or earlier. Excludes `version`. None by default.
-        timezone: The time zone of local times, as in `read_table`. `"UTC"` by default.
+        timezone: The time zone of local times, as in `read_table`. None, the default, is that of the
+            engine of a `Table`, `"UTC"` without one.
         on_conflict: What to do if `value` and `typed_value` of a shredded Variant contradict each other, as
             in `read_table`. `"error"` by default.
 
@@ -148,7 +149,7 @@ def aggregate(
         >>> dv.aggregate("sales", aggregates, where="event:price::bigint < 5").values
         {'n': 1, 'highest': 3}
     """
-    snapshot = load_readable(table, version, timestamp).in_timezone(timezone)
+    snapshot = load_readable(table, version, timestamp).in_timezone(timezone_of(table, timezone))
     scope = Scope.of_read(snapshot.configuration)
     bound = {name: _bind(each, scope) for name, each in parse_aggregates(aggregates).items()}
     if not bound:

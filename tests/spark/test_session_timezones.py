@@ -147,6 +147,20 @@ def test_the_option_of_the_format_overrides_the_time_zone_of_the_session(
     assert sorted(row.id for row in in_utc.collect()) == [3, 11]
 
 
+def test_a_handle_uses_the_local_times_of_the_session_in_every_method(
+    session_in: Callable[[str], SparkSession], tmp_path: Path
+):
+    spark, midnight = session_in("Asia/Tokyo"), "ts = timestamp'2024-01-01 00:00:00'"
+    table = dv.Table(tmp_path / "t", engine=dvs.SparkEngine(spark))
+    rows = spark.sql("SELECT timestamp'2024-01-01 00:00:00' AS ts")
+    table.append(rows, configuration={"delta.enableChangeDataFeed": "true"})
+    assert table.scan(where=midnight).count() == 1
+    assert table.aggregate(["count(*)"], where=midnight).values == {"count(*)": 1}
+    assert table.changes(where=midnight).count() == 1
+    assert table.add_constraint("midnight", midnight).version == 1
+    assert table.delete(midnight).rows_deleted == 1
+
+
 def test_writes_use_the_local_times_of_the_session(session_in: Callable[[str], SparkSession], tmp_path: Path):
     spark, uri = session_in("Asia/Tokyo"), str(tmp_path / "t")
     rows = moments(spark).select("id", "ts")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ..._checks import check_text, list_names
 from ...errors import SchemaError
+from ...execution import timezone_of
 from ...expressions.tree import inputs as expression_inputs
 from ...log.commit_context import CommitOptions, CommitResult
 from ...log.snapshot import Snapshot
@@ -12,7 +13,6 @@ from ...protocol.schema.widening import check_type_changes
 from ...read.file_reader import FileEntry, TableReader, files_of
 from ...read.scope import Scope
 from ...storage.store import TableLocation
-from ...variant.moments import UTC
 from ...write.row_rules import RowConstraint, constraint_predicate
 from .alteration import load_for_alter, metadata_options, plan_alteration
 
@@ -22,7 +22,7 @@ def add_constraint(
     name: str,
     check: str,
     *,
-    timezone: str = UTC,
+    timezone: str | None = None,
     commit: CommitOptions | None = None,
 ) -> CommitResult:
     """Add a CHECK constraint, as one commit, after checking all existing rows.
@@ -35,7 +35,8 @@ def add_constraint(
         check: SQL text over columns and Variant paths, such as `amount > 0` or
             `event:id::bigint is not null`.
         timezone: The time zone of local times in `check` while existing rows are checked. It is not part of
-            the constraint: each writer uses its own time zone.
+            the constraint: each writer uses its own time zone. None, the default, is that of the engine of a
+            `Table`, `"UTC"` without one.
         commit: The metadata of the commit; see `CommitOptions`. None, the default, sets none.
 
     Returns:
@@ -60,7 +61,7 @@ def add_constraint(
         check_text(argument, text)
     # A constraint is an expression and not a statement, so it has no final semicolon.
     check = check.rstrip("; \t\r\n")
-    snapshot = load_for_alter(table).in_timezone(timezone)
+    snapshot = load_for_alter(table).in_timezone(timezone_of(table, timezone))
     check_type_changes(snapshot.schema)
     if not name.strip():
         raise ValueError("name is empty: pass the name of the constraint")
