@@ -15,7 +15,13 @@ from ._checks import check_installed, to_integer
 from ._html import html_table
 from ._redaction import redact_location
 from .data_file.options import FileOptions, JsonOptions, Shredding
-from .errors import DeltaVariantError, TableNotFoundError, VersionNotFoundError, printable
+from .errors import (
+    ArgumentTypeError,
+    DeltaVariantError,
+    TableNotFoundError,
+    VersionNotFoundError,
+    printable,
+)
 from .execution import Engine
 from .log.commit_context import CommitOptions
 from .log.load import load_snapshot as _load_snapshot
@@ -106,7 +112,7 @@ class Table:
             None, the default, is this process.
 
     Raises:
-        ArgumentTypeError: `location` is neither a path nor a handle.
+        ArgumentTypeError: `location` is neither a path nor a handle, or `engine` is not an engine.
 
     Example:
         >>> import delta_variant as dv
@@ -124,6 +130,11 @@ class Table:
 
     def __post_init__(self) -> None:
         location, options = self.location, self.storage_options
+        if not isinstance(self.engine, Engine | None):
+            raise ArgumentTypeError(
+                "engine: expected an engine such as delta_variant.spark.SparkEngine(spark), got "
+                f"{self.engine!r}"
+            )
         if self.engine is None:
             options = storage_options_of(location) if options is None else options
         else:

@@ -21,7 +21,7 @@ from ..variant.moments import UTC
 from .credentials import HadoopSettings, add_options, hadoop_settings
 from .locations import LOCAL_FS, default_file_system, is_location, locate
 from .options import LOCATIONS, READ, STREAM_READ, STREAM_WRITE, TIMESTAMPS, WRITE, Parse, parse_options
-from .running import session_timezone
+from .running import check_session, session_timezone
 from .sources import BatchSource, ChangeSource, check_batch_options, file_reader, first_version
 from .versions import check_version
 
@@ -60,6 +60,7 @@ def register(spark: SparkSession) -> None:
         >>> spark.read.format("delta_variant").load(table).count()
         2
     """
+    check_session(spark)
     in_session = {"timezone": session_timezone(spark), "hadoop": hadoop_settings(spark)}
     in_session["default_fs"] = default_file_system(spark)
     spark.dataSource.register(type("DeltaVariantSource", (DeltaVariantSource,), in_session))

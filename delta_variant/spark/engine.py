@@ -17,7 +17,7 @@ from .credentials import session_options
 from .executor import SparkExecutor
 from .merging import DataFrameSource
 from .queries.table_names import resolve_table
-from .running import session_timezone
+from .running import check_session, session_timezone
 from .writing import DataFrameRows
 
 
@@ -103,6 +103,9 @@ class SparkEngine(Engine):
     optimize_write: bool | None = field(default=None, kw_only=True)
     one_shredding: bool = field(default=False, kw_only=True)
 
+    def __post_init__(self) -> None:
+        check_session(self.spark)
+
     @property
     def timezone(self) -> str:
         """Return the time zone of the session."""
@@ -131,7 +134,8 @@ class SparkEngine(Engine):
     def executor(
         self, store: Store, storage_options: Mapping[str, str] | None, operation: str, txn: Txn | None
     ) -> SparkExecutor:
-        """Return an executor for one operation on a table."""
+        """Return an executor for one operation on a table; raises DeltaVariantError for a stopped session."""
+        check_session(self.spark)
         return SparkExecutor(self.spark, store, storage_options, operation, txn, self.auto_compact)
 
 

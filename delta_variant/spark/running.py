@@ -12,7 +12,7 @@ from pyspark.sql import functions as sql
 from pyspark.sql.types import StructType as SparkStruct
 from pyspark.sql.utils import is_remote
 
-from ..errors import UnsupportedFeatureError
+from ..errors import ArgumentTypeError, DeltaVariantError, UnsupportedFeatureError
 from .monitoring import JOB_GROUP
 from .options import size_of
 from .tasks import MESSAGE, NamedColumns, Task, pack, to_executors
@@ -31,6 +31,18 @@ COUNT_SECONDS = 60.0
 
 # When the tasks of a session of Spark Connect were counted, and how many there were.
 _COUNTED: WeakKeyDictionary[SparkSession, tuple[float, int]] = WeakKeyDictionary()
+
+
+def check_session(spark: Any) -> None:
+    """Raise ArgumentTypeError unless `spark` is a session, DeltaVariantError if it was stopped."""
+    # The session of Spark Connect is another class of this name.
+    if not any(base.__name__ == "SparkSession" for base in type(spark).__mro__):
+        raise ArgumentTypeError(f"spark: expected a SparkSession, got {spark!r}")
+    is_stopped = spark.is_stopped if is_remote() else spark.sparkContext._jsc is None
+    if is_stopped:
+        raise DeltaVariantError(
+            "the Spark session was stopped: pass a running session, and create engines and tables again"
+        )
 
 
 def parallelism(spark: SparkSession) -> int:

@@ -30,7 +30,7 @@ from ..credentials import session_options
 from ..monitoring import Monitor
 from ..readers import FileReader, groups_of_table
 from ..reading import read_changes
-from ..running import is_case_sensitive, parallelism, run_task, session_timezone
+from ..running import check_session, is_case_sensitive, parallelism, run_task, session_timezone
 from ..scanning import scan, unsupported_by_scan
 from ..tasks import TaskTable
 from .file_metadata import check_file_metadata, has_file_metadata, without_file_metadata
@@ -105,6 +105,7 @@ def sql(
         [Row(id=2)]
         >>> dvs.drop_view(spark, "bronze")
     """
+    check_session(spark)
     args = None if args is None else dict(args) if isinstance(args, Mapping) else list(args)
     literals = literals_of(args)
     if (text := with_values(query, literals)) is not None:

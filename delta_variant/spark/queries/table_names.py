@@ -15,6 +15,7 @@ from ...read.rows import load_readable
 from ...storage.store import TableLocation, open_store, table_uri
 from ..credentials import session_options
 from ..locations import default_file_system, is_location, locate
+from ..running import check_session
 from ..versions import SPARK_ERRORS
 
 VIEW = "spark.delta_variant.view."
@@ -113,8 +114,9 @@ def resolve_table(spark: SparkSession, table: TableLocation) -> TableLocation:
 
     Raises TableNotFoundError for text that is neither the name of a table of Delta nor plainly a path or a
     URI: as a path, it would be a folder of the working directory. Raises StoreError for a location that
-    executors would look for elsewhere.
+    executors would look for elsewhere, and what `check_session` raises.
     """
+    check_session(spark)
     text = table_uri(table)
     is_name = bool(QUALIFIED_NAME.fullmatch(text))
     if not isinstance(table, str) or (is_location(text) and not is_name):
