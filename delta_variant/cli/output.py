@@ -7,6 +7,7 @@ import io
 import os
 import signal
 import sys
+from contextlib import suppress
 from typing import TextIO
 
 from .._system_errors import reason_of
@@ -63,7 +64,7 @@ def drop_output(descriptor: int = 1) -> None:
 
 
 def write_page(path: str | os.PathLike[str], content: str | bytes) -> None:
-    """Write a page or other content to a file. Raise StoreError if that fails."""
+    """Write a page or other content to a file. Raise StoreError if that fails, and leave no part of a file."""
     # Imported here, because the start of every command imports this module.
     from .._text import size_text
     from ..storage.uris import local_location
@@ -71,8 +72,12 @@ def write_page(path: str | os.PathLike[str], content: str | bytes) -> None:
 
     local = local_location("the output", path)
     data = content if isinstance(content, bytes) else content.encode()
+    is_new = not local.exists()
     try:
         local.write_bytes(data)
     except OSError as error:
+        if is_new:
+            with suppress(OSError):
+                local.unlink()
         raise StoreError(f"cannot write {path}: {reason_of(error)}", file=str(path)) from error
     print_hint(f"wrote {path}, {size_text(len(data))}")

@@ -350,6 +350,18 @@ def test_a_page_that_cannot_be_written_is_named(
     assert capsys.readouterr().err.startswith(f"delta-variant: {sentence}")
 
 
+def test_no_part_of_a_page_remains(tmp_path: Path):
+    dv.write_table(tmp_path / "t", pa.table({"n": [1]}))
+    page, earlier = tmp_path / "new.html", resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (999, earlier[1]))
+    try:
+        with pytest.raises(SystemExit):
+            main(["audit", str(tmp_path / "t"), "--html", str(page)])
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, earlier)
+    assert not page.exists()
+
+
 def test_output_that_cannot_be_written_is_named(tmp_path: Path):
     dv.write_table(tmp_path / "t", pa.table({"n": [1]}))
     with open("/dev/full", "wb") as full:
