@@ -64,7 +64,7 @@ def drop_output(descriptor: int = 1) -> None:
 
 
 def write_page(path: str | os.PathLike[str], content: str | bytes) -> None:
-    """Write a page or other content to a file. Raise StoreError if that fails, and leave no part of a file."""
+    """Write a page or other content to a file. Raise StoreError, and leave no new file, if that fails."""
     # Imported here, because the start of every command imports this module.
     from .._text import size_text
     from ..storage.uris import local_location
