@@ -131,9 +131,9 @@ def _answer(case: Case, message: Mapping[str, Any]) -> Answer:
     """Return the answer in a message, with the columns of what the engine wrote; a crash in another form."""
     outcome, content = message.get("outcome"), message.get("content")
     text = str(message.get("message") or "")
-    if outcome == "refused":
-        classes = message.get("error_classes")
-        return Answer("refused", message=text, error_classes=tuple(map(str, classes or ())))
+    classes = message.get("error_classes") or []
+    if outcome == "refused" and isinstance(classes, list):
+        return Answer("refused", message=text, error_classes=tuple(map(str, classes)))
     if outcome == "not offered":
         return Answer("not offered", message=text)
     if outcome != "answered" or not isinstance(content, Mapping):
@@ -223,19 +223,19 @@ class _Running:
         assert self._process.stdout is not None
         with selectors.DefaultSelector() as selector:
             selector.register(self._process.stdout, selectors.EVENT_READ)
-            while b"\n" not in self._pending:
-                seconds = max(0.0, deadline - time.monotonic())
+            # A process that prints without end is out of time, too.
+            while (seconds := deadline - time.monotonic()) > 0:
+                if b"\n" in self._pending:
+                    line, _, self._pending = self._pending.partition(b"\n")
+                    return line
                 if selector.select(min(seconds, POLL_SECONDS)):
                     chunk = os.read(self._process.stdout.fileno(), CHUNK_BYTES)
                     if not chunk:
                         return None
                     self._pending += chunk
-                elif seconds <= POLL_SECONDS:
-                    return None
                 else:
                     self._check_memory()
-        line, _, self._pending = self._pending.partition(b"\n")
-        return line
+        return None
 
     def _check_memory(self) -> None:
         # The process leads its session and therefore its group.

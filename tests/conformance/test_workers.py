@@ -102,6 +102,8 @@ def nested(levels: int) -> Any:
         ({"outcome": "refused"}, "refused", ""),
         ({"outcome": "refused", "message": "no", "error_classes": ["E"]}, "refused", "E: no"),
         ({"outcome": "not offered", "message": "none"}, "not offered", "none"),
+        ({"outcome": "refused", "error_classes": 5}, "crashed", "expected an answer of WORKERS.md, got"),
+        ({"outcome": "refused", "error_classes": "E"}, "crashed", "expected an answer of WORKERS.md, got"),
         ({}, "crashed", "expected an answer of WORKERS.md, got"),
         ({"outcome": "answered"}, "crashed", "expected an answer of WORKERS.md, got"),
         ({"outcome": "answered", "content": [1]}, "crashed", "expected an answer of WORKERS.md, got"),
@@ -116,6 +118,16 @@ def test_an_answer_has_the_form_of_the_page(
 ) -> None:
     found, got = status_of(case_of("file/annotated"), answer, tmp_path)
     assert (found, got[: len(text)]) == (status, text)
+
+
+@pytest.mark.parametrize("line", ["rubbish", '{"number": 0}'])
+def test_a_worker_that_prints_without_end_times_out(tmp_path: Path, line: str) -> None:
+    script = tmp_path / "worker.py"
+    script.write_text(f"print('{{\"ready\": 1}}')\nwhile True: print('{line}\\n' * 999)", encoding="utf-8")
+    command = [sys.executable, str(script)]
+    case = case_of("file/annotated")
+    [engine] = run([case], ["mine"], command=lambda name: command, timeout_seconds=0.2).engines
+    assert [each.status for each in engine.results] == ["timed out"]
 
 
 def test_json_that_nests_too_deeply_is_invalid(tmp_path: Path) -> None:
