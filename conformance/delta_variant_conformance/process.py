@@ -250,10 +250,13 @@ class _Running:
             return None
 
     def error_output(self) -> str:
-        """Return the end of the output of the process."""
+        """Return the end of the output of the process, after the error of a traceback of Python."""
         size = self._errors.seek(0, os.SEEK_END)
         self._errors.seek(max(0, size - TAIL_BYTES))
-        return self._errors.read().decode(errors="replace").strip()
+        output = self._errors.read().decode(errors="replace").strip()
+        lines = output.splitlines()
+        # The first line is the cause of a crash in reports, and tracebacks of Python end with the error.
+        return f"{lines[-1]}\n{output}" if any(line.startswith('  File "') for line in lines) else output
 
     def kill(self) -> None:
         with suppress(ProcessLookupError):

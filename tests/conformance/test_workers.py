@@ -130,6 +130,17 @@ def test_a_worker_that_prints_without_end_times_out(tmp_path: Path, line: str) -
     assert [each.status for each in engine.results] == ["timed out"]
 
 
+def test_a_crash_of_python_is_named_by_its_error(tmp_path: Path) -> None:
+    script = tmp_path / "worker.py"
+    script.write_text("print('{\"ready\": 1}', flush=True)\ninput()\nraise KeyError('n')", encoding="utf-8")
+    command = [sys.executable, str(script)]
+    [engine] = run([case_of("file/annotated")], ["mine"], command=lambda name: command).engines
+    assert engine.results[0].got.splitlines()[:2] == [
+        "exit status 1: KeyError: 'n'",
+        "Traceback (most recent call last):",
+    ]
+
+
 def test_json_that_nests_too_deeply_is_invalid(tmp_path: Path) -> None:
     answer = {"outcome": "answered", "content": {"json": "[" * 30_000 + "]" * 30_000}}
     found, got = status_of(case_of("decode/primitive_int8"), answer, tmp_path)
