@@ -203,6 +203,19 @@ ROWS = {
     "select id, row_number() over w as n from events window w as (order by id) qualify n = 2": [(1, 1 + 1)],
     f"select id, last_value({TYPE}) ignore nulls over w, lag({TYPE}) ignore nulls over w from events "
     "window w as (order by id) order by id desc limit 2": [(3, "buy", "buy"), (2, "buy", "view")],
+    f"select {TYPE} as t, id > 1 as b, count(*), grouping(id > 1), grouping_id() from events "
+    "group by rollup (t, (id > 1)) order by all": [
+        (None, None, 1, 1, 1),
+        (None, None, 4, 1, 3),
+        (None, True, 1, 0, 0),
+        ("buy", None, 2, 1, 1),
+        ("buy", False, 1, 0, 0),
+        ("buy", True, 1, 0, 0),
+        ("view", None, 1, 1, 1),
+        ("view", False, 1, 0, 0),
+    ],
+    f"select {TYPE} as t, count(*) from events where id < 0 group by grouping sets ((t), ())": [],
+    "select count(*) from events where id < 0 group by grouping sets (())": [(0,)],
     "select first(weight) ignore nulls, last(weight) from (select * from kinds order by kind desc)": [
         (1.0, 2.5)
     ],
@@ -220,7 +233,11 @@ ERRORS = {
     f"select id, count(*) from events group by {TYPE}": "`id` is not in GROUP BY",
     "select id from events tablesample (1 rows)": "got `tablesample`",
     "select * from events pivot (count(*) for id in (1))": "got `pivot`",
-    "select id from events group by rollup (id)": "`rollup` is not supported",
+    "select grouping(id) from events group by id": "`grouping` needs ROLLUP, CUBE or GROUPING SETS",
+    f"select grouping({TYPE}) from events group by rollup (id)": "is not a key of GROUP BY",
+    f"select grouping_id({TYPE}, id) from events group by cube (id, {TYPE})": "in their order, or none",
+    "select grouping(id) over () from events group by cube (id)": "`grouping` has no window",
+    "select id from events group by cube (id) with rollup": "got `with`",
     "select id from events natural join kinds": "got `natural`",
     "select event from events order by event": "is a Variant, which cannot be compared",
     "select event, count(*) from events group by event": "is a Variant, which cannot be compared",

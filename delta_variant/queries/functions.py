@@ -98,10 +98,14 @@ AGGREGATES: dict[str, Rule] = {
     "var_pop": Rule(("double",), _fixed(DOUBLE), "var_pop({0})"),
     "median": Rule(("double",), _fixed(DOUBLE), "quantile_cont({0}, 0.5)"),
     "percentile": Rule(("double", "fraction"), _fixed(DOUBLE), "quantile_cont({0}, {1})"),
+    "grouping": Rule(("any",), _fixed(pa.int8()), "grouping"),
+    "grouping_id": Rule(("any",) * 8, _fixed(BIGINT), "grouping", least=0),
     # The exact number is an approximation of any accuracy.
     "approx_count_distinct": Rule(("any",), _fixed(BIGINT), "count(distinct {0})"),
 }
-"""The aggregates, all of which can be functions of a window."""
+"""The aggregates. All but those of grouping sets can be functions of a window."""
+GROUPING = frozenset({"grouping", "grouping_id"})
+"""The functions whose arguments are keys of grouping sets."""
 DEVIATIONS = (AGGREGATES["stddev_pop"], AGGREGATES["var_pop"])
 
 WINDOW_FUNCTIONS: dict[str, Rule] = {
@@ -160,8 +164,8 @@ class Aggregate(msgspec.Struct, frozen=True):
         if self.name == "count":
             call, known = self._count(arguments)
             conditions += known
-        elif self.name in ("lag", "lead"):
-            call = f"{self.name}({', '.join(arguments)})"
+        elif self.name in GROUPING or self.name in ("lag", "lead"):
+            call = f"{self.rule.sql}({', '.join(arguments)})"
         else:
             call = self.rule.sql.format(*arguments)
             call = call.replace("(", f"({self._distinct}", 1)
@@ -217,6 +221,8 @@ def bind_aggregate(
         most = len(rule.parameters)
         expected = str(least) if least == most else f"{least} to {most}"
         raise ExpressionError(f"`{name}`: expected {expected} argument(s), got {len(arguments)}")
+    if name in GROUPING and (is_window or tree.where is not None):
+        raise ExpressionError(f"`{name}` has no window and no `filter`")
     if tree.ignores_nulls and name not in TAKES_NULLS:
         raise ExpressionError(f"`{name}` has no `ignore nulls`")
     if tree.where is not None and is_window and (name in TAKES_NULLS or name in WINDOW_FUNCTIONS):

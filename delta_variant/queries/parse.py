@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
-from typing import Any, TypeVar, cast
+from collections.abc import Callable, Mapping, Sequence
+from itertools import chain, combinations, product
+from typing import Any, TypeAlias, TypeVar, cast
 
 import msgspec
 
@@ -66,7 +67,18 @@ JOINS: dict[tuple[str, ...], JoinKind] = {
     ("left", "anti", "join"): "anti",
     ("anti", "join"): "anti",
 }
-GROUPING = ("rollup", "cube", "grouping")
+GroupingSets: TypeAlias = Sequence[tuple[Expression, ...]]
+
+
+def _rollup(keys: GroupingSets) -> GroupingSets:
+    return [tuple(chain(*keys[:count])) for count in range(len(keys), -1, -1)]
+
+
+def _cube(keys: GroupingSets) -> GroupingSets:
+    return [tuple(chain(*each)) for count in range(len(keys), -1, -1) for each in combinations(keys, count)]
+
+
+GROUPING_SETS = {"rollup": _rollup, "cube": _cube}
 
 
 def parse_statement(text: str, parameters: Mapping[str, Literal]) -> tuple[Statement, list[Marked]]:
@@ -167,12 +179,12 @@ class _QueryGrammar(Grammar):
         items = self.take_list(self._item)
         source = self._from() if self.accept("from") else None
         where = self.expression() if self.accept("where") else None
-        groups = self._groups() if self.accept("group") else None
+        groups, sets = self._groups() if self.accept("group") else (None, None)
         having = self.expression() if self.accept("having") else None
         windows = self._windows()
         qualify = self.expression() if self.accept("qualify") else None
         self._define_windows({**windows, **self._windows()})
-        return Select(items, source, where, groups, having, qualify, distinct)
+        return Select(items, source, where, groups, sets, having, qualify, distinct)
 
     def _windows(self) -> Mapping[str, WindowCall]:
         """Return the windows of the clause WINDOW by name, none without the clause."""
@@ -331,14 +343,57 @@ class _QueryGrammar(Grammar):
             raise GrammarError(start, f"{clause}: expected an integer from 0, got {value!r}")
         return value
 
-    def _groups(self) -> Any:
+    def _groups(self) -> tuple[Any, Any]:
+        """Return the keys of GROUP BY and its grouping sets, None for one set of all."""
         self.expect("by")
         if self._is_all_items():
             self.take()
-            return "all"
-        if self.is_next(*GROUPING) and self.following.text in ("(", "sets"):
-            self.fail("an expression", f"`{self.token.word}` is not supported")
-        return self.take_list(self.expression)
+            return "all", None
+        parts = self.take_list(self._group_part)
+        keys = [sets[0] for sets, is_key in parts if is_key]
+        found = [sets for sets, _ in parts]
+        if len(keys) == len(parts):
+            if self.is_next("with") and self.following.word in GROUPING_SETS:
+                self.take()
+                found = [GROUPING_SETS[self.take().word](keys)]
+            elif (given := self._grouping_sets()) is not None:
+                found = [given]
+            else:
+                return tuple(chain(*keys)), None
+        sets = [tuple(chain(*each)) for each in product(*found)]
+        known = list(dict.fromkeys(chain(*keys, *sets)))
+        return tuple(known), tuple(tuple(map(known.index, each)) for each in sets)
+
+    def _group_part(self) -> tuple[GroupingSets, bool]:
+        """Return the grouping sets of a part of GROUP BY, and whether it is a key."""
+        sets = self._grouping_sets()
+        return ([(self.expression(),)], True) if sets is None else (sets, False)
+
+    def _grouping_sets(self) -> GroupingSets | None:
+        """Return the sets of ROLLUP, CUBE or GROUPING SETS, None for something else."""
+        if self.is_next(*GROUPING_SETS) and self.following.text == "(":
+            sets_of = GROUPING_SETS[self.take().word]
+            return sets_of(self.enclosed_list(self._grouping_set))
+        if self.is_next("grouping") and self.following.word == "sets":
+            self.take()
+            self.take()
+            return list(chain(*self.enclosed_list(self._given_sets)))
+        return None
+
+    def _given_sets(self) -> GroupingSets:
+        sets = self._grouping_sets()
+        return [self._grouping_set()] if sets is None else sets
+
+    def _grouping_set(self) -> tuple[Expression, ...]:
+        """Return a key, or the keys in parentheses."""
+        start = self.position
+        if self.accept("("):
+            keys = () if self.is_next(")") else self.take_list(self.expression)
+            if self.accept(")") and self.is_next(",", ")"):
+                return tuple(keys)
+            # The parentheses are those of an expression, as in `(a + 1) * 2`.
+            self.position = start
+        return (self.expression(),)
 
     def _order(self) -> tuple[SortKey, ...]:
         if not self.accept("order"):

@@ -278,6 +278,10 @@ class Columns:
         is_constant = parameter in ("integer", "fraction") and isinstance(value, Literal)
         return str(value.value.as_py()) if is_constant and isinstance(value, Literal) else self.add(value)
 
+    def keys(self, call: Aggregate) -> list[str]:
+        """Return the SQL of the arguments of a function, which are keys of groups."""
+        return list(map(self.key, call.arguments))
+
     def arguments(self, call: Aggregate) -> list[str]:
         """Return the SQL of the arguments of a function."""
         pairs = zip(call.arguments, call.rule.parameters, strict=False)

@@ -25,7 +25,7 @@ from ..expressions.tree import (
 )
 from ..expressions.types import kind_of
 from .from_clause import FromClause
-from .functions import AGGREGATES, bind_aggregate
+from .functions import AGGREGATES, GROUPING, bind_aggregate
 from .relations import Engine
 from .resolving import AGGREGATE, WINDOW, Collected, Context, Resolver, has_collected
 from .sources import GroupColumn, Grouped, Numbered, Sorted, WindowColumn
@@ -197,8 +197,10 @@ class SelectPlanner:
 
     def _group(self, keys: Sequence[Expression]) -> tuple[View, Lift]:
         """Return the groups, and what lifts an expression over rows to one over groups."""
-        view = self.view
+        view, sets = self.view, self.select.sets
         distinct, calls = list(dict.fromkeys(keys)), self.collected.aggregates
+        for call in calls:
+            _check_grouping(call, distinct, has_sets=sets is not None)
         names = _distinct_names([*map(describe, distinct), *map(_describe_call, calls)], ())
         named = dict(zip(names, distinct, strict=False))
         aggregates = dict(zip(names[len(named) :], calls, strict=True))
@@ -206,7 +208,8 @@ class SelectPlanner:
             self.context.engine,
             view.rows,
             {name: view.bind(key) for name, key in named.items()},
-            {name: self._aggregate(each, view) for name, each in aggregates.items()},
+            {name: self._aggregate(each, view, distinct) for name, each in aggregates.items()},
+            None if sets is None else [[names[distinct.index(keys[at])] for at in each] for each in sets],
         )
 
         def change(node: Expression) -> Expression | None:
@@ -226,8 +229,9 @@ class SelectPlanner:
 
         return View(source, ()), lambda expression: transform(expression, change)
 
-    def _aggregate(self, call: AggregateCall, view: View) -> GroupColumn:
-        arguments = [view.bind(each) for each in call.arguments]
+    def _aggregate(self, call: AggregateCall, view: View, keys: Sequence[Expression]) -> GroupColumn:
+        given = call.arguments or (keys if call.function == "grouping_id" else ())
+        arguments = [view.bind(each) for each in given]
         bound = bind_aggregate(call, arguments, view.source.scope.timezone, is_window=False)
         return GroupColumn(bound, None if call.where is None else view.source.scope.condition(call.where))
 
@@ -270,6 +274,18 @@ class SelectPlanner:
             tuple(msgspec.structs.replace(each, value=bind(each.value)) for each in window.order),
             window.frame,
         )
+
+
+def _check_grouping(call: AggregateCall, keys: Sequence[Expression], *, has_sets: bool) -> None:
+    if call.function not in GROUPING:
+        return
+    if not has_sets:
+        raise ExpressionError(f"`{call.function}` needs ROLLUP, CUBE or GROUPING SETS in GROUP BY")
+    if call.function == "grouping_id" and call.arguments not in ((), tuple(keys)):
+        raise ExpressionError("`grouping_id` takes all keys of GROUP BY in their order, or none")
+    for each in call.arguments:
+        if each not in keys:
+            raise ExpressionError(f"`{call.function}`: `{describe(each)}` is not a key of GROUP BY")
 
 
 def _ambiguous(name: Name) -> ExpressionError:

@@ -25,7 +25,7 @@ from ..expressions.tree import (
     output_type,
 )
 from ..read.query import PARTS, Query, explode
-from .functions import Aggregate
+from .functions import GROUPING, Aggregate
 from .relations import (
     ROWS,
     Batches,
@@ -54,7 +54,10 @@ class GroupColumn(NamedTuple):
 
 
 class Grouped(StoredRows):
-    """The groups of rows with equal keys, with aggregates; without keys, one group of all rows."""
+    """The groups of rows with equal keys, with aggregates; without keys, one group of all rows.
+
+    `sets` has the names of the keys of each grouping set, None for one set of all.
+    """
 
     def __init__(
         self,
@@ -62,9 +65,11 @@ class Grouped(StoredRows):
         rows: Relation,
         keys: Mapping[str, Expression],
         aggregates: Mapping[str, GroupColumn],
+        sets: Sequence[Sequence[str]] | None = None,
     ) -> None:
         check_keys(keys.values(), "group by")
         self.engine, self.child, self.keys, self.aggregates = engine, rows, keys, aggregates
+        self.sets = sets
         of_keys = scope_of(keys, rows.source.scope)
         fields = [*of_keys.schema, *(pa.field(name, each.call.type) for name, each in aggregates.items())]
         super().__init__(of_schema(pa.schema(fields), of_keys, of_keys.chars), self._load)
@@ -72,16 +77,24 @@ class Grouped(StoredRows):
     def _load(self, names: Collection[str]) -> Iterable[pa.RecordBatch]:
         columns = Columns("c")
         selected = {name: [columns.key(key)] for name, key in self.keys.items()}
-        groups = [str(number) for number, _ in enumerate(selected, 1)]
+        groups = self._groups({name: sql for name, (sql,) in selected.items()})
         used = {name: each for name, each in self.aggregates.items() if name in names}
         for name, each in used.items():
             where = None if each.where is None else columns.add(each.where)
-            selected[name] = each.call.columns(columns.arguments(each.call), where, "")
-        text = f"select {select_list(selected) if selected else 'count(*)'} from r"
-        if groups:
-            text += f" group by {', '.join(groups)}"
+            take = columns.keys if each.call.name in GROUPING else columns.arguments
+            selected[name] = each.call.columns(take(each.call), where, "")
+        text = f"select {select_list(selected) if selected else 'count(*)'} from r{groups}"
         found = self.engine.run(text, r=compute(self.child, columns.values))
         return finish(found, selected, {name: each.call for name, each in used.items()}, self.scope.schema)
+
+    def _groups(self, keys: Mapping[str, str]) -> str:
+        """Return the clause that groups by the SQL of each key, empty without keys."""
+        if self.sets is None:
+            return f" group by {', '.join(keys.values())}" if keys else ""
+        sets = (f"({', '.join(keys[name] for name in each)})" for each in self.sets)
+        # In Spark, no rows have no groups, not even the one without keys, unless it is the only one.
+        having = " having count(*) > 0" if len(self.sets) > 1 else ""
+        return f" group by grouping sets ({', '.join(sets)}){having}"
 
 
 class WindowColumn(NamedTuple):

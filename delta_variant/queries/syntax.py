@@ -112,12 +112,16 @@ Source: TypeAlias = TableName | Derived | Explode | Join
 
 
 class Select(msgspec.Struct, frozen=True):
-    """A SELECT; `groups` is None without GROUP BY."""
+    """A SELECT; `groups` is None without GROUP BY.
+
+    `sets` has the positions in `groups` of the keys of each grouping set; None for one set of all.
+    """
 
     items: tuple[Item, ...]
     source: Source | None
     where: Expression | None
     groups: tuple[Expression, ...] | Literal["all"] | None
+    sets: tuple[tuple[int, ...], ...] | None
     having: Expression | None
     qualify: Expression | None
     distinct: bool

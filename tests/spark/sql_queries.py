@@ -111,10 +111,27 @@ class SqlQueries(QueryGenerator):
             ", ".join(f"k{number}" for number in range(len(keys))),
             "all",
         )
+        if keys and self._source.random() < 0.3:
+            group = self._grouping_sets(keys)
+            items[-1] += f", {self._one('grouping_id()', f'grouping({keys[0]}) + 1')} as g"
         text = f"select {', '.join(items)} from bronze{self._where('')}"
         text += f" group by {group}" if keys else ""
         text += having if self._source.random() < 0.3 else ""
-        return self._ordered(text, len(items))
+        return self._ordered(text, len(items) + items[-1].endswith(" as g"))
+
+    def _grouping_sets(self, keys: list[str]) -> str:
+        """Return what groups by several sets, each of which has some of the keys."""
+        listed, some = ", ".join(keys), ", ".join(keys[1:] or keys)
+        return self._one(
+            f"rollup ({listed})",
+            f"cube ({listed})",
+            f"rollup (({listed}), {keys[0]})",
+            f"{keys[0]}, cube ({some})",
+            f"grouping sets (({listed}), ({some}), ())",
+            f"grouping sets ({keys[0]}, rollup ({some}), ({listed}))",
+            f"{listed} with {self._one('rollup', 'cube')}",
+            f"{listed} grouping sets (({listed}), {keys[-1]})",
+        )
 
     def _ordered(self, text: str, count: int) -> str:
         """Return a query with an order by all its columns, so that it is total."""
