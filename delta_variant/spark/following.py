@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 import msgspec
 
-from ..errors import SchemaError, UnsupportedFeatureError, VersionNotFoundError
+from ..errors import MalformedLogError, SchemaError, UnsupportedFeatureError, VersionNotFoundError
 from ..log.commits import CommitActions, read_commits
 from ..log.load import load_protocol_and_metadata, load_snapshot
 from ..log.snapshot import Snapshot, TableVersion
@@ -103,7 +103,8 @@ class Follower:
         """Yield the steps after a position, up to and including the version `last`.
 
         Raises UnsupportedFeatureError for a commit that changes or removes rows and is not tolerated, and
-        SchemaError for a version whose rows do not have the schema of the stream.
+        SchemaError for a version whose rows do not have the schema of the stream, VersionNotFoundError if the
+        next commit was cleaned up.
         """
         if start.is_initial:
             snapshot = load_snapshot(self.store, start.version)
@@ -112,13 +113,25 @@ class Follower:
             files = self._files_of_version(snapshot)
             yield from self._steps(CommitFiles(start.version, files), start.index, is_initial=True)
             start = self.position(start.version + 1)
-        commits = read_commits(self.store, start.version - 1)
-        wanted = [commit for commit in commits if last is None or commit[0] <= last]
+        wanted = [commit for commit in self._commits_from(start.version) if last is None or commit[0] <= last]
         if wanted:
             # The table may have been created again while the query runs.
             self._check_id(load_protocol_and_metadata(self.store, wanted[-1][0])[1].id)
         for commit in self._files_of_commits(start.version, wanted):
             yield from self._steps(commit, start.index if commit.version == start.version else 0)
+
+    def _commits_from(self, version: int) -> Sequence[CommitActions]:
+        try:
+            return read_commits(self.store, version - 1)
+        except MalformedLogError as error:
+            if error.version != version:
+                raise
+            raise VersionNotFoundError(
+                f"cannot stream version {version} of {self.store.uri} because the log does not have its "
+                f"commit, which may have been cleaned up: {READ_AGAIN}",
+                table=self.store.uri,
+                version=version,
+            ) from error
 
     def _steps(self, commit: CommitFiles, first: int, *, is_initial: bool = False) -> Iterator[Step]:
         before, last = self.position(commit.version, is_initial=is_initial), len(commit.files) - 1

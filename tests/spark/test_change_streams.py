@@ -161,6 +161,16 @@ def test_contradictory_options_of_a_batch_are_errors(table: Path, options: dict[
         source.reader(source.schema())
 
 
+def test_a_commit_that_was_cleaned_up_does_not_continue_a_stream(table: Path):
+    dv.Table(table).checkpoint()
+    for version in (0, 1):
+        (table / "_delta_log" / f"{version:020}.json").unlink()
+    source = stream_source(table, startingVersion="1")
+    message = "version 1 of .* may have been cleaned up: .*start a new query"
+    with pytest.raises(VersionNotFoundError, match=message):
+        source.latestOffset(source.initialOffset(), ReadAllAvailable())
+
+
 def ids_between(table: Path, start: dict[str, Any], end: dict[str, Any], **options: str) -> list[int]:
     source = stream_source(table, **options)
     rows = [batch for group in source.partitions(start, end) for batch in source.read(group)]
