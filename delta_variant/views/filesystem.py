@@ -20,8 +20,8 @@ class VariantFileSystem(fsspec.AbstractFileSystem):  # type: ignore[misc]
     """The typed columns of tables as folders of Parquet files, which can be read and not written.
 
     The folder of a table is `variant://` and its path or URI. fsspec, and with it pandas, find this class
-    by the protocol; pyarrow and DuckDB take an object of it. A table is read when its folder is listed
-    first; `invalidate_cache` reads the latest version again.
+    by the protocol; pyarrow and DuckDB take an object of it. An object reads a table when its folder is
+    listed first; `invalidate_cache`, or a new object, reads the latest version again.
 
     Args:
         columns: SQL expressions of columns, as in `to_duckdb`. None, the default, is each column that has no
@@ -45,6 +45,9 @@ class VariantFileSystem(fsspec.AbstractFileSystem):  # type: ignore[misc]
     """
 
     protocol = "variant"
+
+    # Otherwise fsspec keeps the first object, and pandas reads the version that this has seen.
+    cachable = False
 
     _added: ClassVar[dict[str, View]] = {}
     """Views that each file system has, whatever its options."""

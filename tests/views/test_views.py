@@ -525,11 +525,13 @@ class TestFileSystem:
         with pytest.raises(PermissionError, match="can only be read"):
             fsspec.filesystem("variant").open(f"{table}/x.parquet", "wb")
 
-    def test_a_commit_is_seen_when_the_cache_is_invalidated(self, table: str) -> None:
+    def test_a_commit_is_seen_by_new_objects_or_when_the_cache_is_invalidated(self, table: str) -> None:
         files = fsspec.filesystem("variant")
         assert len(files.glob(f"{table}/*/*.parquet")) == 2
         write(Path(table), [{"id": 10, "part": "c", "event": {"x": 10}}], mode="append")
         assert len(files.glob(f"{table}/*/*.parquet")) == 2
+        # A new object, such as pandas gets for each call, reads the latest version.
+        assert len(fsspec.filesystem("variant").glob(f"{table}/*/*.parquet")) == 3
         files.invalidate_cache(table)
         assert len(files.glob(f"{table}/*/*.parquet")) == 3
 
