@@ -149,7 +149,9 @@ def _locate(file: str, first: int, row: int) -> dict[str, Any]:
 
 
 def _as_field(column: Any, field: pa.Field[Any]) -> Any:
-    return pa.ExtensionArray.from_storage(field.type, column) if field.type == pa.json_() else column
+    if field.type != pa.json_() or column.type == field.type:
+        return column
+    return pa.ExtensionArray.from_storage(field.type, column)
 
 
 @contextmanager

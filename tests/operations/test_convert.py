@@ -40,6 +40,17 @@ def test_json_text_in_parquet_becomes_a_shredded_variant_with_one_commit(tmp_pat
     assert events(tmp_path / "t") == EVENTS
 
 
+@pytest.mark.parametrize("names", [[], ["event"]])
+def test_columns_of_the_type_json_become_variants(tmp_path: Path, names: list[str]):
+    query = """select 7 as id, '{"user": {"id": 7}}'::json as event"""
+    duckdb.sql(f"copy ({query}) to '{tmp_path / 'a.parquet'}' (format parquet)")
+    expected = [{"id": 7, "event": {"user": {"id": 7}}}]
+    convert(tmp_path / "a.parquet", tmp_path / "converted", variant_columns=names)
+    dv.write_table(tmp_path / "written", tmp_path / "a.parquet", variant_columns=names)
+    for table in ("converted", "written"):
+        assert dv.read_table(tmp_path / table).to_pylist() == expected
+
+
 def test_hive_folders_become_partition_columns(tmp_path: Path):
     write_parquet(tmp_path / "in" / "year=2025" / "city=K%C3%B6ln" / "a.parquet", n=[1, 2])
     write_parquet(tmp_path / "in" / "year=2026" / "city=007" / "b.parquet", n=[3])
