@@ -7,11 +7,15 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import Any
 
 import pyarrow as pa
+
+from .._system_errors import reason_of
+from ..errors import StoreError
 
 FOLDER = "DELTA_VARIANT_CACHE"
 """The environment variable with the folder of the cache."""
@@ -34,15 +38,18 @@ def cached(
     """Return the file of a key in a folder, by default that of the cache. It is written if it is not there.
 
     Processes share the files: each one is complete once it has its name. A file that is removed while a
-    reader has it open stays readable to it.
+    reader has it open stays readable to it. Raises StoreError if the file cannot be written.
     """
     folder = folder or _folder()
     path = folder / f"{hashlib.sha256(key.encode()).hexdigest()}.parquet"
     try:
         os.utime(path)
     except FileNotFoundError:
-        folder.mkdir(parents=True, exist_ok=True)
-        _write(path, schema, rows())
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            _write(path, schema, rows())
+        except OSError as error:
+            raise StoreError(f"cannot write {path}: {reason_of(error)}", file=str(path)) from error
         _forget(folder)
     return path
 
@@ -61,7 +68,9 @@ def _write(path: Path, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> 
             sink.close()
             Path(sink.name).replace(path)
         except BaseException:
-            sink.close()
+            # A disk that is full rejects the rest of the buffer, too.
+            with suppress(OSError):
+                sink.close()
             Path(sink.name).unlink()
             raise
 

@@ -6,6 +6,7 @@ import datetime as dt
 import gc
 import os
 import random
+import resource
 from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 from pathlib import Path
@@ -25,7 +26,7 @@ from support.views import by_duckdb, by_pyarrow, sorted_rows
 from view_queries import differences
 
 import delta_variant as dv
-from delta_variant.errors import ArgumentTypeError, CastError, ExpressionError
+from delta_variant.errors import ArgumentTypeError, CastError, ExpressionError, StoreError
 from delta_variant.expressions.types import type_name
 from delta_variant.views import rewritten
 from delta_variant.views.files import View
@@ -231,6 +232,18 @@ def test_rows_are_written_once(tmp_path: Path, cache: Path) -> None:
     assert sorted(each["x"] for each in by_pyarrow(again)) == [1, 2]
     assert {path: path.stat().st_ino for path in cache.iterdir()} == written
     assert sorted(each["y"] for each in by_pyarrow(View.of(tmp_path / "t", {"y": "event:x::int"}))) == [1, 2]
+
+
+def test_a_file_of_the_cache_that_cannot_be_written_is_named_and_removed(cache: Path) -> None:
+    rows = pa.record_batch({"a": [random.Random(0).randbytes(99_999)]})
+    earlier = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, earlier[1]))
+    try:
+        with pytest.raises(StoreError, match="cannot write .*/cache/.*: File too large; raise the limit"):
+            rewritten.cached("key", rows.schema, lambda: [rows])
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, earlier)
+    assert list(cache.iterdir()) == []
 
 
 def test_the_cache_forgets_the_files_that_were_not_used(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
