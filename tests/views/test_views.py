@@ -239,7 +239,7 @@ def test_a_file_of_the_cache_that_cannot_be_written_is_named_and_removed(cache: 
     earlier = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, earlier[1]))
     try:
-        with pytest.raises(StoreError, match="cannot write .*/cache/.*: File too large; raise the limit"):
+        with pytest.raises(StoreError, match=r"cannot write .*/cache/.*: File too large; raise the limit"):
             rewritten.cached("key", rows.schema, lambda: [rows])
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, earlier)
