@@ -78,6 +78,16 @@ class Follower:
     def position(self, version: int, *, is_initial: bool = False) -> Position:
         return Position(version, is_initial=is_initial, table_id=self.table.metadata.id)
 
+    def check_version(self, version: int) -> None:
+        """Raise VersionNotFoundError for a start that is later than the next version."""
+        if version > self.table.version + 1 and version > (latest := self.latest()) + 1:
+            raise VersionNotFoundError(
+                f"cannot start a stream at version {version} of {self.store.uri} because its latest version "
+                f"is {latest}",
+                table=self.store.uri,
+                version=version,
+            )
+
     def check_start(self, position: Position) -> None:
         """Raise VersionNotFoundError for a position in another table, or after the versions of this one."""
         self._check_id(position.table_id)

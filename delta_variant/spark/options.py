@@ -37,6 +37,12 @@ def _positive(value: str | int) -> int:
     return number
 
 
+def _not_negative(text: str) -> int:
+    if (number := int(text)) < 0:
+        raise ValueError
+    return number
+
+
 def size_of(text: str) -> int:
     """Return a size as Spark writes it, such as `64m` or `64MB`; units are powers of 1024."""
     found = re.fullmatch(r"(\d+)([kmgtp]?)b?", text.strip().lower())
@@ -78,7 +84,7 @@ READ: Mapping[str, Parse] = {
 }
 STREAM_READ: Mapping[str, Parse] = {
     **{name: READ[name] for name in ("path", "where", "columns", "timezone", "on_conflict")},
-    "starting_version": lambda text: text if text == "latest" else int(text),
+    "starting_version": lambda text: text if text == "latest" else _not_negative(text),
     "starting_timestamp": str,
     "max_files_per_trigger": _positive,
     "max_bytes_per_trigger": lambda text: _positive(size_of(text)),

@@ -82,6 +82,7 @@ class StreamSource(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if isinstance(self._start, datetime):
             return self._follower.position(version_from(self._follower.store, self._start)).offset
         if self._start is not None:
+            self._follower.check_version(self._start)
             return self._follower.position(self._start).offset
         return self._follower.position(self._reader.table.version, is_initial=True).offset
 

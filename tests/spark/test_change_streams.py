@@ -171,6 +171,14 @@ def test_a_commit_that_was_cleaned_up_does_not_continue_a_stream(table: Path):
         source.latestOffset(source.initialOffset(), ReadAllAvailable())
 
 
+def test_a_start_that_the_table_cannot_have_is_an_error(table: Path):
+    with pytest.raises(VersionNotFoundError, match=r"at version 9 of .* because its latest version is 3"):
+        stream_source(table, startingVersion="9").initialOffset()
+    assert stream_source(table, startingVersion="4").initialOffset()["version"] == 4
+    with pytest.raises(ValueError, match="invalid value '-1' of the option 'starting_version'"):
+        stream_source(table, startingVersion="-1")
+
+
 def ids_between(table: Path, start: dict[str, Any], end: dict[str, Any], **options: str) -> list[int]:
     source = stream_source(table, **options)
     rows = [batch for group in source.partitions(start, end) for batch in source.read(group)]
