@@ -35,6 +35,8 @@ def translate_to_s3(target: str, headers: dict[str, str]) -> tuple[str, dict[str
     if generation is not None:
         assert generation == "0", "S3 has no generations"
         headers["if-none-match"] = "*"
+    if "x-goog-copy-source" in headers:
+        headers["x-amz-copy-source"] = headers.pop("x-goog-copy-source")
     _, bucket, *key = path.split("/", 2)
     return "?".join(["/".join(["", unquote(bucket), *key]), *query]), headers
 
@@ -118,6 +120,9 @@ def test_every_operation_works(table: Table):
     assert len(removed) == 6
     assert table.rows() == [(1, 7), (3, 30), (5, 50)]
     assert DeltaTable(table.uri, storage_options=table.options).version() == 7
+    copy = dv.Table(f"{table.uri}_copy", table.options)
+    dv.clone(handle, copy)
+    assert sorted(row["id"] for row in copy) == [1, 3, 5]
 
 
 def test_of_two_commits_of_one_version_the_second_conflicts(table: Table):
