@@ -69,7 +69,7 @@ class OpenFile(io.RawIOBase):
         self._file = file
         self._position = threading.local()
         local = storage.local_path(file.store, file.path)
-        self._local = None if local is None else local.open("rb", buffering=0)
+        self._local = None if local is None else io.FileIO(local)
 
     def readable(self) -> bool:
         return True
@@ -82,9 +82,10 @@ class OpenFile(io.RawIOBase):
         return at
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        start = {io.SEEK_SET: 0, io.SEEK_CUR: self.tell(), io.SEEK_END: self.size}[whence]
-        self._position.at = max(0, start + offset)
-        return self.tell()
+        if whence != io.SEEK_SET:
+            offset += {io.SEEK_CUR: self.tell(), io.SEEK_END: self.size}[whence]
+        at = self._position.at = max(0, offset)
+        return at
 
     def read(self, size: int | None = -1) -> bytes:
         start = self.tell()
