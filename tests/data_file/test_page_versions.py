@@ -85,3 +85,33 @@ def test_readers_find_the_same_rows_in_both_versions(tmp_path, seed):
         by_pyarrow = [pq.read_table(tmp_path / text, columns=[name]) for text in ("1.0.0", "2.12.0")]
         assert by_pyarrow[0] == by_pyarrow[1]
         assert by_pyarrow[0][name].to_pylist() == rows[name].to_pylist()
+
+
+def first_page_rows(file: Path) -> int:
+    """Return the values of the first data page of version 1: a field of its header after integers."""
+    content = file.read_bytes()
+    at = pq.ParquetFile(file).metadata.row_group(0).column(0).data_page_offset
+
+    def integer() -> int:
+        nonlocal at
+        value = shift = 0
+        while True:
+            byte = content[at]
+            at, value, shift = at + 1, value | (byte & 0x7F) << shift, shift + 7
+            if byte < 0x80:
+                return value >> 1
+
+    while content[at] == 0x15:
+        at += 1
+        integer()
+    at += 2
+    return integer()
+
+
+def test_pages_end_between_the_rows_that_duckdb_decodes_at_once(tmp_path):
+    batches = [
+        pa.record_batch({"n": pa.array(range(first, first + 15_000))}) for first in range(0, 45_000, 15_000)
+    ]
+    dv.write_table(tmp_path, pa.RecordBatchReader.from_batches(batches[0].schema, batches))
+    [file] = tmp_path.glob("*.parquet")
+    assert first_page_rows(file) == 16_384

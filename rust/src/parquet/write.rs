@@ -18,15 +18,13 @@ use rayon::prelude::*;
 
 use super::copy::{CREATED_BY, EncodedRowGroup};
 use super::encode::{
-    Chunk, ChunkEncoder, EncodedExtremes, LeafStatistics, PageVersion, leaves, variable_bytes,
+    Chunk, ChunkEncoder, EncodedExtremes, LeafStatistics, PAGE_ROWS, PageVersion, leaves, variable_bytes,
 };
 use super::read::ParquetFile;
 use super::schema::{is_variant, to_parquet};
 use crate::error::{Error, Result};
 use crate::value::column::leaf_count;
 
-/// Rows encoded at once, which is about the rows of a page, however large the batch is.
-const PIECE_ROWS: usize = 16_384;
 /// Bytes of one leaf that are encoded at once …
 const PIECE_BYTES: usize = 8 << 20;
 /// … and that are the size of a page: more than one row only up to this size.
@@ -153,7 +151,7 @@ impl<W: Write + Send> FileWriter<W> {
         while offset < batch.num_rows() {
             let mut file = self.opened()?;
             let remaining = file.remaining_rows(&self.options);
-            let length = piece_rows(batch.num_rows() - offset).min(remaining);
+            let length = (batch.num_rows() - offset).min(remaining).min(file.remaining_rows_of_page());
             let piece = piece(batch, offset, length);
             offset += piece.num_rows();
             file.write(&piece, &self.options)?;
@@ -323,6 +321,11 @@ impl<W: Write + Send> OpenWriter<W> {
         most.saturating_sub(self.group_rows)
     }
 
+    /// The rows until all columns outside of lists can end a page.
+    fn remaining_rows_of_page(&self) -> usize {
+        PAGE_ROWS - self.group_rows % PAGE_ROWS
+    }
+
     fn group_bytes(&self) -> usize {
         self.leaves.iter().map(ChunkEncoder::bytes).sum()
     }
@@ -396,12 +399,6 @@ fn is_stored_as(given: &DataType, stored: &DataType, is_in_variant: bool) -> boo
         (DataType::Binary, DataType::Utf8) => is_in_variant,
         _ => given.equals_datatype(stored),
     }
-}
-
-/// The rows of the next piece of `rows`: all of them if few would be left, because leaves share the levels of a page only
-/// if it consists of a single piece.
-fn piece_rows(rows: usize) -> usize {
-    if rows <= PIECE_ROWS + PIECE_ROWS / 4 { rows } else { PIECE_ROWS }
 }
 
 /// At most `length` rows of `batch` from `offset`, fewer if they are large.

@@ -17,7 +17,7 @@ mod strings;
 mod values;
 
 pub use chunk::PageVersion;
-pub(super) use chunk::{Chunk, ChunkEncoder, LeafStatistics};
+pub(super) use chunk::{Chunk, ChunkEncoder, LeafStatistics, PAGE_ROWS};
 #[cfg(test)]
 pub(super) use delta::encode as encode_deltas;
 pub use extremes::{Bound, EncodedExtremes};
