@@ -391,6 +391,16 @@ def a_change_file_that_vacuum_may_have_deleted(table):
     table.edit("commitInfo", lambda info: info.update(timestamp=1))
 
 
+@breaks("F10", "info")
+def a_change_file_that_a_vacuum_without_retention_deleted(table):
+    _track_changes(table, 1)
+    now = time.time_ns() // 10**6
+    table.edit("commitInfo", lambda info: info.update(timestamp=now - 1))
+    parameters = {"specifiedRetentionMillis": "0"}
+    vacuum = {"operation": "VACUUM START", "operationParameters": parameters, "timestamp": now}
+    table.add_commit(1, {"commitInfo": vacuum})
+
+
 # Protocol, schema and properties.
 
 

@@ -15,6 +15,7 @@ import msgspec
 from ...data_file.reader import open_file
 from ...errors import DeltaVariantError, ProtocolError
 from ...log.checkpoints.reading import sidecars_of
+from ...log.conflicts import VACUUM_START
 from ...log.listing import (
     LAST_CHECKPOINT,
     LAST_VERSION,
@@ -491,13 +492,27 @@ def _wrong_files(subject: LogSurvey) -> Iterator[tuple[bool, Violation]]:
 
 
 def _oldest_kept(subject: LogSurvey) -> int:
-    """Return the time since which VACUUM keeps files, in milliseconds since 1970."""
+    """Return the time since which files exist, in milliseconds since 1970: VACUUM may delete older ones.
+
+    A VACUUM that states another retention than that of the table has deleted the files before its own.
+    """
     configuration = {} if subject.metadata is None else subject.metadata.configuration
     try:
         retention = properties.get(configuration, properties.DELETED_FILE_RETENTION_DURATION)
     except ProtocolError:
         retention = 0
-    return time.time_ns() // 10**6 - retention
+    vacuums = (_vacuumed_before(subject, commit) for commit in subject.commits)
+    return max(time.time_ns() // 10**6 - retention, *vacuums, 0)
+
+
+def _vacuumed_before(subject: LogSurvey, commit: Commit) -> int:
+    """Return the time before which a commit of VACUUM says that it deletes files, 0 for others."""
+    info = next((each for each in commit.actions if isinstance(each, CommitInfo)), None)
+    parameters = info.fields.get("operationParameters") if info is not None else None
+    if info is None or info.fields.get("operation") != VACUUM_START or not isinstance(parameters, dict):
+        return 0
+    stated = str(parameters.get("specifiedRetentionMillis"))
+    return _time_of(subject, commit) - int(stated) if stated.isdecimal() else 0
 
 
 def _time_of(subject: LogSurvey, commit: Commit) -> int:
