@@ -8,8 +8,8 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 import msgspec
 
-from ..errors import MalformedLogError, SchemaError, UnsupportedFeatureError, VersionNotFoundError
-from ..log.commits import CommitActions, read_commits
+from ..errors import SchemaError, UnsupportedFeatureError, VersionNotFoundError
+from ..log.commits import CommitActions, read_versions
 from ..log.load import load_protocol_and_metadata, load_snapshot
 from ..log.snapshot import Snapshot, TableVersion
 from ..log.state import latest_version
@@ -123,24 +123,25 @@ class Follower:
             files = self._files_of_version(snapshot)
             yield from self._steps(CommitFiles(start.version, files), start.index, is_initial=True)
             start = self.position(start.version + 1)
-        wanted = [commit for commit in self._commits_from(start.version) if last is None or commit[0] <= last]
-        if wanted:
-            # The table may have been created again while the query runs.
-            self._check_id(load_protocol_and_metadata(self.store, wanted[-1][0])[1].id)
-        for commit in self._files_of_commits(start.version, wanted):
+        latest = self.latest()
+        last = latest if last is None else min(last, latest)
+        if start.version > last:
+            return
+        # The table may have been created again while the query runs.
+        self._check_id(load_protocol_and_metadata(self.store, last)[1].id)
+        for commit in self._files_of_commits(start.version, self._commits(start.version, last)):
             yield from self._steps(commit, start.index if commit.version == start.version else 0)
 
-    def _commits_from(self, version: int) -> Sequence[CommitActions]:
+    def _commits(self, first: int, last: int) -> Iterator[CommitActions]:
+        """Yield commits, of which a few are read ahead: a micro-batch may need the first ones only."""
         try:
-            return read_commits(self.store, version - 1)
-        except MalformedLogError as error:
-            if error.version != version:
-                raise
+            yield from read_versions(self.store, first, last)
+        except VersionNotFoundError as error:
             raise VersionNotFoundError(
-                f"cannot stream version {version} of {self.store.uri} because the log does not have its "
-                f"commit, which may have been cleaned up: {READ_AGAIN}",
+                f"cannot stream version {error.version} of {self.store.uri} because the log does not have "
+                f"its commit, which may have been cleaned up: {READ_AGAIN}",
                 table=self.store.uri,
-                version=version,
+                version=error.version,
             ) from error
 
     def _steps(self, commit: CommitFiles, first: int, *, is_initial: bool = False) -> Iterator[Step]:
@@ -154,9 +155,9 @@ class Follower:
     def _files_of_version(self, version: Snapshot) -> list[Any]:
         return list(files_of(version.files.sort_by("path")))
 
-    def _files_of_commits(self, first: int, commits: Sequence[CommitActions]) -> Iterator[CommitFiles]:
+    def _files_of_commits(self, first: int, commits: Iterable[CommitActions]) -> Iterator[CommitFiles]:
         """Yield the files of the commits from the version `first` on, after a check of each commit."""
-        if commits and first <= self.table.version:
+        if first <= self.table.version:
             self._check_schema(load_protocol_and_metadata(self.store, first)[1], first)
         for version, actions in commits:
             self._check_metadata(version, actions)
@@ -229,9 +230,7 @@ class ChangeFollower(Follower):
         time = CommitTimes.of(self.store).time_of(version.version)
         return list(self._feed().files_of_version(version, time))
 
-    def _files_of_commits(self, first: int, commits: Sequence[CommitActions]) -> Iterator[CommitFiles]:
-        if not commits:
-            return
+    def _files_of_commits(self, first: int, commits: Iterable[CommitActions]) -> Iterator[CommitFiles]:
         feed, times = self._feed(), CommitTimes.of(self.store)
         for version, actions in check_commits(feed.end, first, self._checked(commits), is_stream=True):
             yield CommitFiles(version, list(feed.plan(version, actions, times, ReadReport())))

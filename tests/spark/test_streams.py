@@ -762,6 +762,16 @@ def test_a_limit_is_a_positive_number(sized: Path, name: str, text: str):
         stream_source(sized, **{name: text})
 
 
+def test_a_micro_batch_does_not_read_all_later_commits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    for number in range(40):
+        dv.write_table(tmp_path, pa.table({"id": [number]}), mode="append")
+    read = record_reads_of_log(monkeypatch)
+    source = stream_source(tmp_path, startingVersion="0", maxFilesPerTrigger="1")
+    end = source.latestOffset(source.initialOffset(), source.getDefaultReadLimit())
+    assert Position(**end) == Position(1)
+    assert 16 <= sum(name.endswith(".json") for name in read) <= 32
+
+
 def test_a_trigger_without_a_limit_reads_everything(sized: Path):
     source = stream_source(sized, startingVersion="0", maxFilesPerTrigger="1")
     end = source.latestOffset(source.initialOffset(), ReadAllAvailable())
