@@ -101,9 +101,9 @@ def _groups(batches: Iterable[pa.RecordBatch]) -> Iterator[list[pa.RecordBatch]]
 
 
 def _forget(folder: Path) -> None:
-    """Remove files that were not used for the longest time."""
+    """Remove files that were not used for the longest time, those of killed processes among them."""
     found: list[tuple[float, int, Path]] = []
-    for each in folder.glob("*.parquet"):
+    for each in folder.iterdir():
         try:
             status = each.stat()
         except FileNotFoundError:
