@@ -17,7 +17,7 @@ from pyspark.sql.types import StructType as SparkStruct
 from .._packing import pack_by_size
 from .._text import quote
 from ..errors import StoreError
-from ..execution import GROUP_BYTES, Executor, NameFile, Task, new_name
+from ..execution import GROUP_BYTES, Executor, NameFile, Task
 from ..log.commit_context import CommitResult
 from ..log.snapshot import TableVersion
 from ..operations.optimize.layout import read_rows
@@ -30,7 +30,7 @@ from ..read.file_reader import FileEntry
 from ..read.row_tracking import with_row_ids
 from ..storage.store import Store, exists, open_store, uri_of
 from ..write.partitions import WrittenFiles
-from .attempts import Job, commit_won, forget, names_of, remove_lost
+from .attempts import Attempt, Job, commit_won, forget, names_of, remove_lost
 from .columns import cast_for_spark, to_spark
 from .file_tasks import attempt_of
 from .locations import SHARED
@@ -200,11 +200,14 @@ class SparkExecutor(Executor):
         return super().run_whole(step, task)
 
     def run_on_driver(self, step: str, task: Task[Result]) -> Result:
+        attempt = Attempt(self.store, self.job, 0)
         try:
-            return task(self.store, new_name)
+            result = task(self.store, names_of(attempt))
         except BaseException:
             remove_lost(self.folders, self.job, (), of_all_runs=False)
             raise
+        self._winners.add(attempt.identity)
+        return result
 
     def run_partitions(self, df: DataFrame, task: PartitionTask) -> list[Any]:
         """Run a task for each partition of a DataFrame, and return its results.
