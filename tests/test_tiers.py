@@ -52,6 +52,6 @@ def test_a_run_names_the_tests_and_the_tiers_that_exceed_their_budget():
     reports += [report(f"c{number}", "faults", "call", 9) for number in range(60)]
     assert list(lines_of_budgets(reports)) == [
         "faults: 60 tests in 540 s of 300 s, exceeded",
-        "long: 2 tests in 44 s of 1,250 s",
+        "long: 2 tests in 44 s of 1,650 s",
         "  43 s of 40 s: a",
     ]
