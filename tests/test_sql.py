@@ -47,6 +47,7 @@ def ask(events: str) -> Callable[..., list[tuple[Any, ...]]]:
 Ask = Callable[..., list[tuple[Any, ...]]]
 
 TYPE = "event:type::string"
+LONG_KEYS = ", ".join(f"id + {number}" for number in range(40))
 PRICE = "event:price::int"
 
 ROWS = {
@@ -237,6 +238,10 @@ ERRORS = {
     f"select grouping({TYPE}) from events group by rollup (id)": "is not a key of GROUP BY",
     f"select grouping_id({TYPE}, id) from events group by cube (id, {TYPE})": "in their order, or none",
     "select grouping(id) over () from events group by cube (id)": "`grouping` has no window",
+    f"select 1 from events group by cube ({LONG_KEYS})": "more than 65,535 grouping sets",
+    f"select 1 from events group by {LONG_KEYS} with cube": "more than 65,535 grouping sets",
+    f"select 1 from events group by rollup ({LONG_KEYS}), rollup ({LONG_KEYS}), rollup ({LONG_KEYS}), "
+    f"rollup ({LONG_KEYS})": "more than 65,535 grouping sets",
     "select id from events group by cube (id) with rollup": "got `with`",
     "select id from events natural join kinds": "got `natural`",
     "select event from events order by event": "is a Variant, which cannot be compared",

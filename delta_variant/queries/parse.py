@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
-from itertools import chain, combinations, product
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain, combinations, islice, product
 from typing import Any, TypeAlias, TypeVar, cast
 
 import msgspec
@@ -68,14 +68,16 @@ JOINS: dict[tuple[str, ...], JoinKind] = {
     ("anti", "join"): "anti",
 }
 GroupingSets: TypeAlias = Sequence[tuple[Expression, ...]]
+MAX_GROUPING_SETS = 65_535
+"""The limit of DuckDB, which runs the queries."""
 
 
-def _rollup(keys: GroupingSets) -> GroupingSets:
-    return [tuple(chain(*keys[:count])) for count in range(len(keys), -1, -1)]
+def _rollup(keys: GroupingSets) -> Iterator[GroupingSets]:
+    return (keys[:count] for count in range(len(keys), -1, -1))
 
 
-def _cube(keys: GroupingSets) -> GroupingSets:
-    return [tuple(chain(*each)) for count in range(len(keys), -1, -1) for each in combinations(keys, count)]
+def _cube(keys: GroupingSets) -> Iterator[GroupingSets]:
+    return chain.from_iterable(combinations(keys, count) for count in range(len(keys), -1, -1))
 
 
 GROUPING_SETS = {"rollup": _rollup, "cube": _cube}
@@ -355,12 +357,12 @@ class _QueryGrammar(Grammar):
         if len(keys) == len(parts):
             if self.is_next("with") and self.following.word in GROUPING_SETS:
                 self.take()
-                found = [GROUPING_SETS[self.take().word](keys)]
+                found = [self._merged(GROUPING_SETS[self.take().word](keys))]
             elif (given := self._grouping_sets()) is not None:
                 found = [given]
             else:
                 return tuple(chain(*keys)), None
-        sets = [tuple(chain(*each)) for each in product(*found)]
+        sets = self._merged(product(*found))
         known = list(dict.fromkeys(chain(*keys, *sets)))
         return tuple(known), tuple(tuple(map(known.index, each)) for each in sets)
 
@@ -373,12 +375,19 @@ class _QueryGrammar(Grammar):
         """Return the sets of ROLLUP, CUBE or GROUPING SETS, None for something else."""
         if self.is_next(*GROUPING_SETS) and self.following.text == "(":
             sets_of = GROUPING_SETS[self.take().word]
-            return sets_of(self.enclosed_list(self._grouping_set))
+            return self._merged(sets_of(self.enclosed_list(self._grouping_set)))
         if self.is_next("grouping") and self.following.word == "sets":
             self.take()
             self.take()
-            return list(chain(*self.enclosed_list(self._given_sets)))
+            return self._merged((each,) for each in chain(*self.enclosed_list(self._given_sets)))
         return None
+
+    def _merged(self, parts: Iterable[GroupingSets]) -> GroupingSets:
+        """Return a grouping set for the sets that each item joins. Raises GrammarError for too many."""
+        sets = [tuple(chain(*each)) for each in islice(parts, MAX_GROUPING_SETS + 1)]
+        if len(sets) > MAX_GROUPING_SETS:
+            self.fail("fewer keys", f"GROUP BY has more than {MAX_GROUPING_SETS:,} grouping sets")
+        return sets
 
     def _given_sets(self) -> GroupingSets:
         sets = self._grouping_sets()
