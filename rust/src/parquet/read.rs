@@ -480,23 +480,38 @@ impl Store {
     }
 }
 
+/// The size from which a read has memory that returns to the system as soon as it is free. The allocator keeps that of
+/// other sizes in the arena of each thread, where what remains in use splits it.
+const MAPPED_BYTES: usize = 4 << 20;
+
 /// Read without moving the file's own position, which all threads share.
 fn read_at(file: &File, range: &Range<u64>) -> Result<Bytes> {
-    let mut bytes = vec![0; (range.end - range.start) as usize];
+    let length = (range.end - range.start) as usize;
+    if length >= MAPPED_BYTES {
+        let mut bytes = memmap2::MmapMut::map_anon(length)?;
+        read_exact_at(file, &mut bytes, range.start)?;
+        return Ok(Bytes::from_owner(bytes));
+    }
+    let mut bytes = vec![0; length];
+    read_exact_at(file, &mut bytes, range.start)?;
+    Ok(bytes.into())
+}
+
+fn read_exact_at(file: &File, bytes: &mut [u8], start: u64) -> Result<()> {
     #[cfg(unix)]
-    std::os::unix::fs::FileExt::read_exact_at(file, &mut bytes, range.start)?;
+    std::os::unix::fs::FileExt::read_exact_at(file, bytes, start)?;
     #[cfg(windows)]
     {
         let mut done = 0;
         while done < bytes.len() {
-            let offset = range.start + done as u64;
+            let offset = start + done as u64;
             match std::os::windows::fs::FileExt::seek_read(file, &mut bytes[done..], offset)? {
                 0 => return Err(broken("became shorter while it was read")),
                 read => done += read,
             }
         }
     }
-    Ok(bytes.into())
+    Ok(())
 }
 
 fn footer_bytes(store: &Store) -> Result<Bytes> {
