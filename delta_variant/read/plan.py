@@ -16,6 +16,7 @@ from .._logging import get_logger
 from ..data_file.reader import RowRange, Units
 from ..errors import MalformedLogError
 from ..expressions.tree import Expression
+from ..expressions.types import kind_of
 from ..log.file_set import FileList, FileSet, Part, Piece, Summary, in_order
 from ..log.file_tables import FILES_SCHEMA, shared_nulls
 from ..log.snapshot import Snapshot
@@ -280,9 +281,10 @@ def _remove_bounds(files: pa.Table) -> pa.Table:
 
 def plan_rows(file: FileReader, pruning_predicate: PruningPredicate) -> RowPlan:
     """Return the rows of a file to read, pruned by row groups and then by pages."""
-    # Files do not store columns of type void.
-    typed = (leaf for leaf in predicate_leaves(pruning_predicate) if not pa.types.is_null(leaf.type))
-    leaves = sorted(typed, key=str)
+    # Files do not store columns of type void, and have no statistics of nested columns.
+    needed = predicate_leaves(pruning_predicate)
+    stated = (leaf for leaf in needed if kind_of(leaf.type) not in ("null", "nested"))
+    leaves = sorted(stated, key=str)
     if not leaves:
         return RowPlan(None)
     groups = file.units(leaves)

@@ -153,6 +153,17 @@ def test_where_keeps_the_rows_for_which_it_is_true(where: str, expected: list[in
     assert [row["id"] for row in read(table, ["id"], where=where)] == expected
 
 
+@pytest.mark.parametrize("column", ["m", "s", "s.m", "l"])
+def test_nested_columns_of_any_type_are_tested_for_null(tmp_path: Path, column: str):
+    kind = pa.map_(pa.int64(), pa.string())
+    nested = {"id": pa.int64(), "m": kind, "s": pa.struct({"m": kind}), "l": pa.list_(kind)}
+    rows = [{"id": 1, "m": [(1, "x")], "s": {"m": [(1, None)]}, "l": [[(1, "x")]]}, {"id": 2}]
+    dv.write_table(tmp_path / "t", pa.Table.from_pylist(rows, schema=pa.schema(nested)))
+    assert read(tmp_path / "t", ["id"], where=f"{column} is not null") == [{"id": 1}]
+    assert dv.update(tmp_path / "t", {"id": "7"}, f"{column} is null").rows_updated == 1
+    assert [row["id"] for row in read(tmp_path / "t")] == [1, 7]
+
+
 MIXED = ['{"kind":"a","n":7}', '{"kind":"b","n":"none"}', '{"kind":"a","n":9}', None]
 
 
