@@ -102,6 +102,8 @@ ROWS = {
     ],
     "select id from (select id, event:none as v from events union all select 9, event from events) "
     "where v is null order by id": [(0,), (1,), (2,), (3,)],
+    "select x:a::int from (select parse_json('{\"a\": 1}') as x union all select null union all select null) "
+    "order by 1 nulls last limit 2": [(1,), (None,)],
     "select a.id, b.id as other from events a join events b on a.id < b.id where b.id < 2": [(0, 1)],
     "select id, count(*) from events a join events b using (id) group by id order by id": [
         (number, 1) for number in range(4)

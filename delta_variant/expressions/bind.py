@@ -22,6 +22,7 @@ from .coercion import (
     field_names,
     kind_or_error,
     known_types,
+    proposed_type,
     unify,
     variant_error,
 )
@@ -164,13 +165,16 @@ def _bind_scalar(name: str, arguments: Sequence[Expression], scope: NameScope) -
     common = [each for each, parameter in zip(bound, parameters, strict=True) if parameter in COMMON]
     if "ordered" in parameters:
         _check_order(name, common)
-    unified = iter(unify(name, common, scope.timezone) if common else ())
+    unified = _unify_parts(name, common, scope.timezone)
+    rest = iter(unified)
     cast = [
-        next(unified) if parameter in COMMON else _cast_implicitly(name, each, parameter, scope.timezone)
+        next(rest) if parameter in COMMON else _cast_implicitly(name, each, parameter, scope.timezone)
         for each, parameter in zip(bound, parameters, strict=True)
     ]
     for position in sorted(function.constant & set(range(len(cast)))):
         cast[position] = _constant(name, cast[position])
+    if unified and output_type(unified[0]) is None:
+        return VariantCall(name, tuple(cast), (), None)
     return Call(name, tuple(cast), function.type_of(cast), scope.timezone)
 
 
@@ -343,9 +347,11 @@ def _like(function: str, arguments: list[Expression]) -> Expression:
 
 
 def _coalesce(function: str, arguments: list[Expression], timezone: str) -> Expression:
-    unified = unify(function, arguments, timezone)
+    unified = _unify_parts(function, arguments, timezone)
     result = output_type(unified[0])
-    if result is not None and pa.types.is_decimal256(result):
+    if result is None:
+        return VariantCall(function, tuple(unified), (), None)
+    if pa.types.is_decimal256(result):
         raise ExpressionError(
             f"`coalesce` requires {type_name(result)}, but a decimal has at most {MAX_PRECISION} digits"
         )
@@ -424,13 +430,16 @@ def _exact_operand(operand: Expression) -> Expression:
 
 
 def _unify_parts(function: str, parts: list[Expression], timezone: str) -> list[Expression]:
-    """Return the elements, keys or values that a constructor joins, cast to one type; it may be Variant."""
-    if any(output_type(part) is None for part in parts):
-        known = known_types(parts)
-        if known:
+    """Return the values that a function joins or selects, cast to one type, which may be Variant."""
+    variant = next((part for part in parts if output_type(part) is None), None)
+    if variant is not None:
+        if known := known_types(parts):
+            text = describe(variant)
             raise ExpressionError(
-                f"`{function}` requires operands of one type, got Variants and {type_name(known[0])}: "
-                "cast them"
+                f"`{function}` requires operands of one type, got the Variant `{text}` and "
+                f"{type_name(known[0])}: cast it, as in `{text}::{proposed_type(known)}`, or the others, as "
+                "in `cast(… as variant)`",
+                column=column_of(variant),
             )
         return [_bind_cast(Cast(part, None, True), timezone) for part in parts]
     return unify(function, parts, timezone) if known_types(parts) else parts

@@ -80,7 +80,7 @@ def variant_error(bound: Expression, proposal: str = "string") -> ExpressionErro
     )
 
 
-def _proposal(others: list[pa.DataType]) -> str:
+def proposed_type(others: list[pa.DataType]) -> str:
     if not others:
         return "string"
     return "bigint" if kind_of(others[0]) == "integer" else type_name(others[0])
@@ -104,7 +104,7 @@ def unify(function: str, arguments: list[Expression], timezone: str) -> list[Exp
     for argument in arguments:
         if output_type(argument) is None:
             known = known_types(arguments)
-            raise variant_error(argument, _proposal(known))
+            raise variant_error(argument, proposed_type(known))
         if kind_or_error(argument) == "nested" and function not in VALUE_FUNCTIONS:
             raise ExpressionError(
                 f"cannot compare `{describe(argument)}` of type {type_name(output_type(argument))}",

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from .._arrow import Array
 from ..errors import CastError, DeltaVariantError, ExpressionError
 from ..variant import values as variant_values
+from ..variant.constructors import conform_part, part_field
 from ..variant.moments import UTC
 from ..variant.paths import normalize
 from .cast import cast_scalar, cast_values
@@ -44,6 +45,7 @@ Values: TypeAlias = Any
 
 ONE_ROW = pa.record_batch([pa.array([0])], names=[""])
 ROWS = "\0rows"
+VARIANT = part_field("", None)
 ROW_NUMBERS = "\0row"
 """The column of a batch with the row numbers in the file, for `error.row`."""
 
@@ -151,6 +153,10 @@ def _evaluate(expression: Expression, batch: pa.RecordBatch, *, is_guarded: bool
             return _evaluate_case(expression, arguments, batch)
         case Call("coalesce", arguments) if is_guarded and batch.num_columns:
             return _evaluate_coalesce(expression, arguments, batch)
+        case VariantCall("case", arguments):
+            return _evaluate_case(expression, arguments, batch)
+        case VariantCall("coalesce", arguments):
+            return _evaluate_coalesce(expression, arguments, batch)
         case Call(function, arguments):
             values = [_evaluate(argument, batch, is_guarded=is_guarded) for argument in arguments]
             return _call(expression, function, values)
@@ -175,9 +181,12 @@ def _evaluate_connective(call: Call, arguments: Sequence[Expression], batch: pa.
     return result
 
 
-def _evaluate_case(call: Call, arguments: Sequence[Expression], batch: pa.RecordBatch) -> Array:
+def _evaluate_case(call: Call | VariantCall, arguments: Sequence[Expression], batch: pa.RecordBatch) -> Array:
     """Evaluate each condition for the rows that those before it leave, and each value for its own rows."""
-    result, is_open = _nulls(batch.num_rows, call.type), _repeat(pa.scalar(True), batch.num_rows)
+    result, is_open = (
+        _nulls(batch.num_rows, call.type or VARIANT.type),
+        _repeat(pa.scalar(True), batch.num_rows),
+    )
     branches: list[Any] = [*zip(arguments[::2], arguments[1::2], strict=False)]
     otherwise = [(Literal(pa.scalar(True)), each) for each in arguments[2 * len(branches) :]]
     for condition, value in [*branches, *otherwise]:
@@ -187,9 +196,11 @@ def _evaluate_case(call: Call, arguments: Sequence[Expression], batch: pa.Record
     return result
 
 
-def _evaluate_coalesce(call: Call, arguments: Sequence[Expression], batch: pa.RecordBatch) -> Array:
+def _evaluate_coalesce(
+    call: Call | VariantCall, arguments: Sequence[Expression], batch: pa.RecordBatch
+) -> Array:
     """Evaluate each operand only for the rows in which those before it are NULL."""
-    result = _nulls(batch.num_rows, call.type)
+    result = _nulls(batch.num_rows, call.type or VARIANT.type)
     for argument in arguments:
         is_open = result.is_null()
         result = pc.if_else(is_open, _evaluate_where(is_open, argument, batch), result)
@@ -199,10 +210,12 @@ def _evaluate_coalesce(call: Call, arguments: Sequence[Expression], batch: pa.Re
 def _evaluate_where(is_wanted: Array, expression: Expression, batch: pa.RecordBatch) -> Array:
     """Return the values of an expression where `is_wanted`, which has no nulls, is true, else null."""
     if not is_wanted.true_count:
-        return _nulls(len(is_wanted), output_type(expression) or pa.null())
+        return _nulls(len(is_wanted), output_type(expression) or VARIANT.type)
     values = _evaluate(expression, batch.filter(is_wanted), is_guarded=True)
     if isinstance(values, pa.Scalar):
         values = _repeat(values, is_wanted.true_count)
+    if output_type(expression) is None:
+        values = conform_part(values, VARIANT)
     positions = pc.subtract(pc.cumulative_sum(is_wanted.cast(pa.int64())), 1)
     return values.take(pc.if_else(is_wanted, positions, pa.scalar(None, pa.int64())))
 

@@ -135,7 +135,7 @@ class VariantCall(msgspec.Struct, frozen=True):
     `matches` an array of the values at a path with wildcards.
     `variant_get` and `to_json` are the paths, casts and JSON text of Variants that are not columns.
     A constructor (`array`, `map`, `map_from_arrays`, `map_from_entries`, `named_struct`) builds a value of
-    `type`.
+    `type`. `case` and `coalesce` select one of Variants.
     """
 
     function: str
@@ -356,6 +356,8 @@ def _variant_call_text(call: VariantCall) -> str:
     arguments = [describe(argument) for argument in call.arguments]
     if call.function == "cast":
         return f"cast({arguments[0]} as variant)"
+    if call.function == "case":
+        return _case_text(arguments)
     if call.function == "matches":
         return f"{arguments[0]}:{_path_text(call.constants[0])}"
     if call.function == "variant_get":

@@ -84,13 +84,12 @@ class Planner:
                 f"{len(right.columns)}"
             )
         bound = [[view.bind(each.value) for each in view.columns] for view in views]
-        targets = [_united(operation.kind, *map(output_type, pair)) for pair in zip(*bound, strict=True)]
+        pairs = zip(*bound, strict=True)
+        targets = [_common_type(operation.kind, [output_type(each) for each in pair]) for pair in pairs]
         sides = []
         for view in views:
-            values = (
-                each.value if target is None else Cast(each.value, target, True)
-                for each, target in zip(view.columns, targets, strict=True)
-            )
+            pairs_of_view = zip(view.columns, targets, strict=True)
+            values = (Cast(each.value, target, True) for each, target in pairs_of_view)
             columns = {f"{number}": view.bind(each) for number, each in enumerate(values)}
             sides.append((view.rows, columns))
         source = Combined(self.context.engine, sides, operation.kind, is_all=operation.is_all)
@@ -99,18 +98,16 @@ class Planner:
 
 
 def _common_type(kind: str, types: Sequence[pa.DataType | None]) -> pa.DataType | None:
-    """Return the type of a column of constants, None for Variants; NULL is of every type."""
+    """Return the type of the values of a column, None for Variants; NULL is of every type."""
     known = [each for each in types if each is None or not pa.types.is_null(each)]
     return reduce(partial(_united, kind), known) if known else pa.null()
 
 
 def _united(kind: str, left: pa.DataType | None, right: pa.DataType | None) -> pa.DataType | None:
-    """Return the type of a column of a set operation, None if both sides are Variants."""
     if left is None and right is None:
         return None
     if left is not None and right is not None:
-        types = [each for each in (left, right) if not pa.types.is_null(each)]
-        found = (types[0] if len(types) == 1 else common_type(left, right)) if types else pa.null()
+        found = common_type(left, right)
         if found is not None and not pa.types.is_decimal256(found):
             return found
     raise ExpressionError(

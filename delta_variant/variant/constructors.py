@@ -139,14 +139,14 @@ def part_field(name: str, arrow_type: pa.DataType | None) -> pa.Field[Any]:
 
 def struct_of_columns(columns: Sequence[Array], fields: Sequence[pa.Field[Any]]) -> pa.StructArray:
     """Return structs of columns in the types of the fields."""
-    arrays = [_conformed(column, field) for column, field in zip(columns, fields, strict=True)]
+    arrays = [conform_part(column, field) for column, field in zip(columns, fields, strict=True)]
     return pa.StructArray.from_arrays(arrays, fields=list(fields))
 
 
 def list_of_columns(columns: Sequence[Array], field: pa.Field[Any]) -> pa.ListArray[Any]:
     """Return lists with an element for each column, all in the type of the field."""
     count, width = len(columns[0]), len(columns)
-    joined = pa.concat_arrays([_conformed(column, field) for column in columns])
+    joined = pa.concat_arrays([conform_part(column, field) for column in columns])
     positions = _numbers(count * width)
     rows = pc.divide(positions, width)
     # Element `column` of `row` is at `column * count + row` of the joined columns.
@@ -155,7 +155,7 @@ def list_of_columns(columns: Sequence[Array], field: pa.Field[Any]) -> pa.ListAr
     return pa.ListArray.from_arrays(offsets, joined.take(sources), type=pa.list_(field))
 
 
-def _conformed(array: Array, field: pa.Field[Any]) -> Array:
+def conform_part(array: Array, field: pa.Field[Any]) -> Array:
     """Return an array in the type of a field; Variants may be encoded, or absent from a file."""
     if array.type == field.type:
         return array

@@ -87,7 +87,7 @@ def test_a_null_list_and_a_null_pair_make_a_null_map():
         ("named_struct(t, 1)", "expected the name of a field as a string literal, got `t`"),
         ("struct(n, m as n)", "two fields are named 'n'"),
         ("array(n, struct(n))", "requires operands of one type"),
-        ("array(parse_json(t), n)", "got Variants and int: cast them"),
+        ("array(parse_json(t), n)", r"got the Variant `parse_json\(t\)` and int: cast it, .* or the others"),
         ("array(cast(n as decimal(38,0)), 0.5)", r"a decimal has at most 38 digits"),
         ("map_from_arrays(n, m)", "expected an array, got `n` of type int"),
         ("map_from_arrays(array(n))", r"expected 2 argument\(s\), got 1"),

@@ -30,9 +30,10 @@ from delta_variant.errors import (
     VariantPathError,
 )
 from delta_variant.expressions.bind import bind
-from delta_variant.expressions.evaluate import evaluate
+from delta_variant.expressions.evaluate import evaluate, inputs_of
 from delta_variant.expressions.names import NameScope
 from delta_variant.expressions.parse import parse
+from delta_variant.expressions.tree import inputs
 
 SPARK_ANSWERS = json.loads((Path(__file__).parent / "spark_functions.json").read_text(encoding="utf-8"))
 ERROR = {"error": True}
@@ -508,3 +509,29 @@ def test_variants_are_merge_keys_by_their_sort_keys(table_of_values):
     dv.merge(table_of_values, source, on=on).when_matched_update({"text": "source.new"}).execute()
     found = dv.read_table(table_of_values, columns=["n", "text"], where="text = 'x'").to_pylist()
     assert found == [{"n": 2, "text": "x"}]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("coalesce(v, w)", [{"a": 1}, 7, None]),
+        ("coalesce(v:a, w)", [1, 7, None]),
+        ("nvl(w, parse_json('\"x\"'))", [8, 7, "x"]),
+        ("if(n > 1, w, v)", [{"a": 1}, 7, None]),
+        ("case n when 1 then null when 2 then v else cast(n as variant) end", [None, None, 3]),
+        ("nvl2(v, variant_set(v, '$.a', n), w)", [{"a": 1}, 7, None]),
+        ("case when n = 2 then parse_json(t) end", [None, [2], None]),
+        ("coalesce(w, parse_json(t), v)", [8, 7, None]),
+    ],
+)
+def test_conditions_select_variants_and_evaluate_no_other(text: str, expected: list[Any]):
+    fields = ["n", "t", "v", "w"]
+    columns = [
+        pa.array([1, 2, 3]),
+        pa.array(["{", "[2]", None]),
+        parsed({"a": 1}, None, None),
+        parsed(8, 7, None),
+    ]
+    batch = pa.record_batch(columns, names=fields)
+    expression = bind(parse(text), NameScope(batch.schema, ("v", "w")))
+    assert as_json(evaluate(expression, inputs_of(batch, inputs([expression])))) == expected
