@@ -35,6 +35,7 @@ __all__ = [
     "StatisticsEntry",
     "TableColumns",
     "add_deleted_rows",
+    "annotate_variants",
     "apply_function",
     "are_valid",
     "array_lengths",
@@ -422,6 +423,15 @@ def bound_column(texts: pa.Array[Any], key: str, target: pa.DataType) -> pa.Arra
     """
 
 # Data files.
+
+def annotate_variants(footer: bytes) -> bytes:
+    """Annotate the groups of a Parquet footer that have required binary `metadata` and `value` as VARIANT(1).
+
+    Args:
+        footer: The end of a Parquet file: its footer, the length and the magic bytes.
+
+    Raises DataFileError for other bytes.
+    """
 
 def add_deleted_rows(deleted: bytes | None, rows: pa.Array[Any]) -> tuple[bytes, int]:
     """Return a deletion vector of the rows in another one and in an array, and the number of its rows.

@@ -13,6 +13,7 @@ import pyarrow as pa
 from pyspark import TaskContext
 
 from .._arrow import row_numbers
+from .._packing import pack_until
 from ..errors import UnsupportedFeatureError
 from ..execution import NameFile
 from ..input.invalid_json import Batches, InvalidValueHandler, PartRows
@@ -167,19 +168,15 @@ class ChunkTask:
 
     def _collect(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield larger batches with the columns of the table and the numbers of the rows."""
-        kept: list[pa.RecordBatch] = []
-        size = first = 0
+        for kept in pack_until(self._numbered(batches), lambda rows: rows.nbytes, BUFFER_BYTES):
+            yield from pa.Table.from_batches(kept).combine_chunks().to_batches()
+
+    def _numbered(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        first = 0
         for batch, _ in self.task.apply_rules((batch, None) for batch in batches):
             rows = conform(batch, self.task.table.row_columns)
-            numbers = row_numbers(rows.num_rows, first)
-            kept.append(rows.append_column(ROW_NUMBER, numbers))
+            yield rows.append_column(ROW_NUMBER, row_numbers(rows.num_rows, first))
             first += rows.num_rows
-            size += rows.nbytes
-            if size >= BUFFER_BYTES:
-                yield from pa.Table.from_batches(kept).combine_chunks().to_batches()
-                kept, size = [], 0
-        if kept:
-            yield from pa.Table.from_batches(kept).combine_chunks().to_batches()
 
 
 def _slices(rows: pa.RecordBatch, size: int) -> Iterator[pa.RecordBatch]:

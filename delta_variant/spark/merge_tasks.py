@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from .._arrow import Array, positions_by_number
+from .._packing import pack_until
 from ..data_file.options import WriteOptions
 from ..execution import NameFile
 from ..expressions.tree import input_column
@@ -159,16 +160,8 @@ class SourceTask:
     join: JoinPredicate
 
     def __call__(self, batches: Batches) -> Batches:
-        kept: list[pa.RecordBatch] = []
-        size = 0
-        for batch in batches:
-            kept.append(_source_rows(batch, self.columns))
-            size += kept[-1].nbytes
-            if size >= CHUNK_BYTES:
-                yield self._chunk(kept)
-                kept, size = [], 0
-        if kept:
-            yield self._chunk(kept)
+        rows = (_source_rows(batch, self.columns) for batch in batches)
+        return map(self._chunk, pack_until(rows, lambda batch: batch.nbytes, CHUNK_BYTES))
 
     def _chunk(self, batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
         rows = pa.Table.from_batches(batches)

@@ -485,13 +485,22 @@ def discard(store: Store, paths: Iterable[str]) -> None:
 
 
 class Upload:
-    """A file of a remote store that is written in pieces, and exists once it is closed."""
+    """A file of a remote store that is written in pieces, and exists once it is closed.
+
+    As a context manager, it is closed at the end of the block, and aborted after an error in it.
+    """
 
     def __init__(self, store: Store, path: str) -> None:
         self._table, self._file = store.uri, uri_of(store, path)
         objects, key = _locate(store, path)
         assert isinstance(objects, AcceptsUploads), "the kernel writes files on a local disk"
         self._upload = objects.open_upload(key)
+
+    def __enter__(self) -> Upload:
+        return self
+
+    def __exit__(self, error: object, *_: object) -> None:
+        (self.close if error is None else self.abort)()
 
     def copy(self, source: Path | None, length: int) -> int:
         """Append the start of a local file if the system can copy it; return the number of bytes."""
@@ -528,16 +537,11 @@ def copy(
                 return
     length = size(store, path) if end is None else end
     local = Path(key) if isinstance(objects, LocalFiles) else None
-    upload = Upload(target, new_path)
-    try:
+    with Upload(target, new_path) as upload:
         for start in range(upload.copy(local, length), length, PART_BYTES):
             [part] = get_ranges(store, path, [(start, min(start + PART_BYTES, length))])
             upload.write(part)
         upload.write(tail)
-    except BaseException:
-        upload.abort()
-        raise
-    upload.close()
 
 
 def absolute_path(store: Store, path: str) -> str:

@@ -18,69 +18,45 @@ pub mod scalars;
 pub mod shred;
 pub mod value;
 
-use pyo3::prelude::*;
+/// The module `delta_variant._native`.
+#[pyo3::pymodule]
+mod _native {
+    #[pymodule_export]
+    use crate::python::check::py_describe_bound;
+    #[pymodule_export]
+    use crate::python::deletion_vectors::{add_deleted_rows, subtract_deleted_rows};
+    #[pymodule_export]
+    use crate::python::files::{PyBatches, PyDataFile, PyDataFileWriter, PyTableColumns, annotate_variants};
+    #[pymodule_export]
+    use crate::python::from_objects::{canonical, from_python};
+    #[pymodule_export]
+    use crate::python::functions::{
+        PyMergedSchema, are_valid, array_lengths, change_path, contains_variants, delete_paths,
+        explode_variants, matches_of, object_keys, schema_of_variants, sort_keys, strip_nulls,
+    };
+    #[pymodule_export]
+    use crate::python::inference::infer;
+    #[pymodule_export]
+    use crate::python::lines::{PyLineSplitter, PyPositions};
+    #[pymodule_export]
+    use crate::python::objects::{to_python, to_python_list};
+    #[pymodule_export]
+    use crate::python::reports::{
+        PyColumnCheck, PyInvalidValue, PyLeafReport, PyPathBound, PyRowViolation, PySchemaViolation,
+        PyShreddedPath, PyStatisticsEntry,
+    };
+    #[pymodule_export]
+    use crate::python::values::{
+        apply_function, bound_column, check_shredding_schema, date_part, filter_rows, instant_of,
+        is_time_zone, json_leaves, legacy_column, parse_json, path_key, remove_path, replace_rows, set_path,
+        shred, shred_legacy, split_variant, to_json, unshred_array, unshred_legacy, validate, variant_get,
+        variants_of,
+    };
 
-#[pymodule]
-fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_class::<python::files::PyBatches>()?;
-    module.add_class::<python::files::PyDataFile>()?;
-    module.add_class::<python::files::PyDataFileWriter>()?;
-    module.add_class::<python::files::PyTableColumns>()?;
-    module.add_class::<python::functions::PyMergedSchema>()?;
-    module.add_class::<python::lines::PyLineSplitter>()?;
-    module.add_class::<python::lines::PyPositions>()?;
-    module.add_class::<python::reports::PyColumnCheck>()?;
-    module.add_class::<python::reports::PyInvalidValue>()?;
-    module.add_class::<python::reports::PyLeafReport>()?;
-    module.add_class::<python::reports::PyPathBound>()?;
-    module.add_class::<python::reports::PyRowViolation>()?;
-    module.add_class::<python::reports::PySchemaViolation>()?;
-    module.add_class::<python::reports::PyShreddedPath>()?;
-    module.add_class::<python::reports::PyStatisticsEntry>()?;
-    module.add_function(wrap_pyfunction!(python::check::py_describe_bound, module)?)?;
-    module.add_function(wrap_pyfunction!(python::from_objects::canonical, module)?)?;
-    module.add_function(wrap_pyfunction!(python::from_objects::from_python, module)?)?;
-    module.add_function(wrap_pyfunction!(python::functions::are_valid, module)?)?;
-    module.add_function(wrap_pyfunction!(python::functions::array_lengths, module)?)?;
-    module.add_function(wrap_pyfunction!(python::functions::change_path, module)?)?;
-    module.add_function(wrap_pyfunction!(python::functions::contains_variants, module)?)?;
-    module.add_function(wrap_pyfunction!(python::functions::delete_paths, module)?)?;
-    module.add_function(wrap_pyfunction!(python::functions::explode_variants, module)?)?;
-    module.add_function(wrap_pyfunction!(python::functions::matches_of, module)?)?;
-    module.add_function(wrap_pyfunction!(python::functions::object_keys, module)?)?;
-    module.add_function(wrap_pyfunction!(python::functions::schema_of_variants, module)?)?;
-    module.add_function(wrap_pyfunction!(python::functions::sort_keys, module)?)?;
-    module.add_function(wrap_pyfunction!(python::functions::strip_nulls, module)?)?;
-    module.add_function(wrap_pyfunction!(python::values::variants_of, module)?)?;
-    module.add_function(wrap_pyfunction!(python::objects::to_python, module)?)?;
-    module.add_function(wrap_pyfunction!(python::objects::to_python_list, module)?)?;
-    module.add_function(wrap_pyfunction!(python::deletion_vectors::add_deleted_rows, module)?)?;
-    module.add_function(wrap_pyfunction!(python::deletion_vectors::subtract_deleted_rows, module)?)?;
-    module.add_function(wrap_pyfunction!(python::values::bound_column, module)?)?;
-    module.add_function(wrap_pyfunction!(python::values::check_shredding_schema, module)?)?;
-    module.add_function(wrap_pyfunction!(python::values::apply_function, module)?)?;
-    module.add_function(wrap_pyfunction!(python::values::date_part, module)?)?;
-    module.add_function(wrap_pyfunction!(python::values::legacy_column, module)?)?;
-    module.add_function(wrap_pyfunction!(python::values::filter_rows, module)?)?;
-    module.add_function(wrap_pyfunction!(python::values::replace_rows, module)?)?;
-    module.add_function(wrap_pyfunction!(python::inference::infer, module)?)?;
-    module.add_function(wrap_pyfunction!(python::values::instant_of, module)?)?;
-    module.add_function(wrap_pyfunction!(python::values::is_time_zone, module)?)?;
-    module.add_function(wrap_pyfunction!(python::values::json_leaves, module)?)?;
-    module.add_function(wrap_pyfunction!(python::values::parse_json, module)?)?;
-    module.add_function(wrap_pyfunction!(python::values::path_key, module)?)?;
-    module.add_function(wrap_pyfunction!(python::values::remove_path, module)?)?;
-    module.add_function(wrap_pyfunction!(python::values::set_path, module)?)?;
-    module.add_function(wrap_pyfunction!(python::values::shred, module)?)?;
-    module.add_function(wrap_pyfunction!(python::values::shred_legacy, module)?)?;
-    module.add_function(wrap_pyfunction!(python::values::split_variant, module)?)?;
-    module.add_function(wrap_pyfunction!(python::values::to_json, module)?)?;
-    module.add_function(wrap_pyfunction!(python::values::unshred_array, module)?)?;
-    module.add_function(wrap_pyfunction!(python::values::unshred_legacy, module)?)?;
-    module.add_function(wrap_pyfunction!(python::values::validate, module)?)?;
-    module.add_function(wrap_pyfunction!(python::values::variant_get, module)?)?;
-    module.add("MAX_LEAVES", infer::MAX_LEAVES)?;
-    module.add("MAX_DEPTH", infer::MAX_DEPTH)?;
-    module.add("END_BYTES", parquet::read::END_BYTES)?;
-    Ok(())
+    #[pymodule_export]
+    const MAX_LEAVES: usize = crate::infer::MAX_LEAVES;
+    #[pymodule_export]
+    const MAX_DEPTH: usize = crate::infer::MAX_DEPTH;
+    #[pymodule_export]
+    const END_BYTES: u64 = crate::parquet::read::END_BYTES;
 }

@@ -21,6 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ... import _native
+from ..._packing import pack_until
 from ..._threads import Threads
 from ...errors import DeltaVariantError, MalformedLogError
 from ...protocol.actions import (
@@ -236,15 +237,9 @@ class CheckpointFile:
         return _groups_of(self, "add")
 
     def pieces(self) -> list[Piece]:
-        pieces: list[Piece] = []
-        groups: list[int] = []
         num_rows = [rows for rows, _ in self.data.row_groups]
-        for group in self.add_groups:
-            groups.append(group)
-            if sum(num_rows[each] for each in groups) >= _PIECE_ROWS:
-                pieces.append(_RowGroups(self, groups))
-                groups = []
-        return [*pieces, _RowGroups(self, groups)] if groups else pieces
+        runs = pack_until(self.add_groups, num_rows.__getitem__, _PIECE_ROWS)
+        return [_RowGroups(self, groups) for groups in runs]
 
     def files(
         self, columns: Collection[str], groups: Sequence[int] | None = None

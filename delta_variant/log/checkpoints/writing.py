@@ -50,7 +50,6 @@ from .ordering import Kept, Layout, keep_sidecars
 from .parsed_statistics import from_text, statistics_type
 from .reading import ADD_FIELDS, DELETION_VECTOR_FIELDS, REMOVE_FIELDS, SIDECARS, sidecars_of
 from .summaries import tags_of
-from .variant_annotation import annotate
 
 
 def _arrow_type(kind: inspect.Type) -> pa.DataType:
@@ -202,19 +201,9 @@ def _write(contents: _Contents, unique_id: str, now: int) -> _Written:
         put(store, path, data)
         size = len(data)
     else:
-        size = _upload(store, path, encoder, rows)
+        with Upload(store, path) as upload:
+            size = encoder.encode(upload.write, rows)
     return _Written(len(actions) + sum(counts) + tombstones.num_rows, sum(counts), size)
-
-
-def _upload(store: Store, path: str, encoder: _Encoder, rows: Iterable[pa.RecordBatch]) -> int:
-    upload = Upload(store, path)
-    try:
-        size = encoder.encode(upload.write, rows)
-    except BaseException:
-        upload.abort()
-        raise
-    upload.close()
-    return size
 
 
 def _write_with_sidecars(contents: _Contents, encoder: _Encoder, path: str, now: int) -> _Written:
@@ -352,7 +341,7 @@ class _Encoder:
             for batch in chain([first], remaining):
                 writer.write_table(pa.Table.from_batches([batch]))
             size = target.hold()
-        end = annotate(target.held.getvalue())
+        end = _native.annotate_variants(target.held.getvalue())
         write(end)
         return size + len(end)
 

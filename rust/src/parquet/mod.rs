@@ -3,6 +3,7 @@
 //! A Variant column is an Arrow struct whose field carries the extension name
 //! [`VARIANT_EXTENSION`]; the group it becomes is annotated `VARIANT(1)`.
 
+mod annotation;
 mod bloom_filter;
 mod checksum;
 mod copy;
@@ -25,6 +26,7 @@ pub mod variants;
 pub mod view;
 pub mod write;
 
+pub use annotation::annotate_variants;
 pub use encode::{Bound, EncodedExtremes, PageVersion};
 pub use inspect::{FileReport, GroupReport, LeafReport, inspect};
 pub use names::TableColumns;

@@ -20,7 +20,7 @@ pub const VARIANT_EXTENSION: &str = "arrow.parquet.variant";
 pub const UUID_EXTENSION: &str = "arrow.uuid";
 
 /// The specification version of the annotation; Spark rejects every other one.
-const VARIANT_SPECIFICATION_VERSION: i8 = 1;
+pub(super) const VARIANT_SPECIFICATION_VERSION: i8 = 1;
 const MAX_INT32_PRECISION: u8 = 9;
 const MIN_INT64_PRECISION: u8 = MAX_INT32_PRECISION + 1;
 const MAX_INT64_PRECISION: u8 = 18;

@@ -6,12 +6,15 @@
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
-use arrow_array::{ArrayRef, RecordBatch, StructArray, make_array};
+use arrow_array::types::Int64Type;
+use arrow_array::{Array, ArrayRef, RecordBatch, StructArray, make_array};
+use arrow_buffer::ScalarBuffer;
 use arrow_data::ArrayData;
 use arrow_pyarrow::PyArrowType;
 use arrow_schema::DataType;
 use pyo3::prelude::*;
 
+use super::threads::run;
 use crate::error::{Error, Result};
 
 /// An Arrow array that is passed between Python and Rust.
@@ -28,6 +31,17 @@ impl<'a, 'py> FromPyObject<'a, 'py> for PyBatch {
         let columns = columns.as_struct_opt().ok_or_else(|| Error::unsupported("expected a record batch"))?;
         Ok(PyBatch(RecordBatch::from(columns)))
     }
+}
+
+/// Return the array of `work`, which runs on the kernel's threads.
+pub fn run_array<A: Array>(py: Python<'_>, work: impl FnOnce() -> Result<A> + Send) -> PyResult<PyArray> {
+    run(py, || work().map(|array| PyArrowType(array.to_data())))
+}
+
+/// Return the numbers of rows in an array from Python.
+pub fn row_numbers(array: PyArray) -> Result<ScalarBuffer<i64>> {
+    let numbers = imported(array.0)?.as_primitive_opt::<Int64Type>().map(|numbers| numbers.values().clone());
+    numbers.ok_or_else(|| Error::unsupported("the numbers of rows are not 64-bit integers"))
 }
 
 /// Return the array of data from Python.

@@ -2,23 +2,17 @@
 
 use std::borrow::Cow;
 
-use arrow_array::cast::AsArray;
-use arrow_array::types::Int64Type;
 use pyo3::prelude::*;
 
-use super::arrays::{PyArray, imported};
+use super::arrays::{PyArray, row_numbers};
 use crate::deletion_vector;
-use crate::error::Error;
 
 /// Return a deletion vector of the rows in `deleted` and in an array of row numbers, and the number of its rows.
 #[pyfunction]
 pub fn add_deleted_rows(deleted: Option<&[u8]>, rows: PyArray) -> PyResult<(Cow<'static, [u8]>, u64)> {
-    let rows = imported(rows.0)?;
-    let rows = rows
-        .as_primitive_opt::<Int64Type>()
-        .ok_or_else(|| Error::unsupported("the numbers of rows are not 64-bit integers"))?;
+    let rows = row_numbers(rows)?;
     // A row number is never negative.
-    let (bytes, count) = deletion_vector::add_rows(deleted, rows.values().iter().map(|row| *row as u64))?;
+    let (bytes, count) = deletion_vector::add_rows(deleted, rows.iter().map(|row| *row as u64))?;
     Ok((bytes.into(), count))
 }
 

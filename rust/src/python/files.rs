@@ -1,5 +1,6 @@
 //! Write data files batch by batch, and read them by column.
 
+use std::borrow::Cow;
 use std::collections::HashSet;
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -135,7 +136,7 @@ impl PyDataFileWriter {
     ///
     /// With `on_invalid="error"`, writing stops at the first of them and the caller must discard the file.
     fn write(&self, py: Python<'_>, batch: PyBatch) -> PyResult<Vec<PyInvalidValue>> {
-        let invalid = run(py, || match self.lock()?.as_mut().ok_or_else(closed)?.write(&batch.0) {
+        let invalid = self.run(py, |writer| match writer.write(&batch.0) {
             Ok(invalid) => Ok(invalid),
             Err(WriteError::InvalidValue(invalid)) => Ok(vec![invalid]),
             Err(WriteError::Other(error)) => Err(error),
@@ -154,34 +155,34 @@ impl PyDataFileWriter {
         replaced: Vec<usize>,
     ) -> PyResult<bool> {
         let file = file.file.clone();
-        run(py, || self.lock()?.as_mut().ok_or_else(closed)?.copy(&file, row_group, &replaced))
+        self.run(py, |writer| writer.copy(&file, row_group, &replaced))
     }
 
     /// Add the next values of the columns that the last copy left out, in batches of these columns.
     fn replace(&self, py: Python<'_>, batch: PyBatch) -> PyResult<()> {
-        run(py, || self.lock()?.as_mut().ok_or_else(closed)?.replace(&batch.0))
+        self.run(py, |writer| writer.replace(&batch.0))
     }
 
     /// Append the rows of a row group of another file, decoded and encoded again, or return `False`: the caller then
     /// reads and writes them. They are written together with the next ones, or by `flush`.
     fn transfer(&self, py: Python<'_>, file: PyRef<'_, PyDataFile>, row_group: usize) -> PyResult<bool> {
         let file = file.file.clone();
-        run(py, || self.lock()?.as_mut().ok_or_else(closed)?.transfer(&file, row_group))
+        self.run(py, |writer| writer.transfer(&file, row_group))
     }
 
     /// Write the rows that were transferred last.
     fn flush(&self, py: Python<'_>) -> PyResult<()> {
-        run(py, || self.lock()?.as_mut().ok_or_else(closed)?.flush())
+        self.run(py, DataFileWriter::flush)
     }
 
     /// Separate the residual rows of all following batches, or write them to the file again.
     fn separate(&self, py: Python<'_>, is_separating: bool) -> PyResult<()> {
-        run(py, || self.lock()?.as_mut().ok_or_else(closed)?.separate(is_separating))
+        self.run(py, |writer| writer.separate(is_separating))
     }
 
     /// Take the rows that were separated, as they were in the batches, or none while they are fewer than `least`.
     fn take_residual_rows<'py>(&self, py: Python<'py>, least: usize) -> PyResult<Vec<Bound<'py, PyAny>>> {
-        let batches = run(py, || self.lock()?.as_mut().ok_or_else(closed)?.take_residual_rows(least))?;
+        let batches = self.run(py, |writer| writer.take_residual_rows(least))?;
         batches.into_iter().map(|batch| batch.into_pyarrow(py)).collect()
     }
 
@@ -210,6 +211,15 @@ impl PyDataFileWriter {
 }
 
 impl PyDataFileWriter {
+    /// Run `work` with the open writer on the kernel's threads.
+    fn run<T: Send>(
+        &self,
+        py: Python<'_>,
+        work: impl FnOnce(&mut DataFileWriter<Sink>) -> Result<T> + Send,
+    ) -> PyResult<T> {
+        run(py, || work(self.lock()?.as_mut().ok_or_else(closed)?))
+    }
+
     fn lock(&self) -> Result<MutexGuard<'_, Option<DataFileWriter<Sink>>>> {
         self.writer.lock().map_err(|_| closed())
     }
@@ -319,6 +329,12 @@ fn path_report(py: Python<'_>, path: &PathReport) -> PyResult<Py<PyShreddedPath>
     let data_type = PyArrowType(path.leaf_type.data_type()).into_pyobject(py)?.into_any().unbind();
     let (typed, values) = (path.typed, path.values);
     Py::new(py, PyShreddedPath { path: steps.collect(), r#type: data_type, typed, values })
+}
+
+/// Return a footer and the bytes after it, with the groups of Variants annotated as `VARIANT(1)`.
+#[pyfunction]
+pub fn annotate_variants(py: Python<'_>, footer: &[u8]) -> PyResult<Cow<'static, [u8]>> {
+    Ok(py.detach(|| crate::parquet::annotate_variants(footer))?.into())
 }
 
 /// Reads byte ranges through a Python object with `size()` and `read(starts, ends)`.

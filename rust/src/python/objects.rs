@@ -10,12 +10,10 @@ use pyo3::types::{PyBytes, PyDate, PyDateTime, PyDict, PyFloat, PyList, PyString
 
 use super::arrays::PyArray;
 use super::run;
-use super::values::group;
+use super::values::plain;
 use crate::error::{Error, Result};
-use crate::shred::OnConflict;
-use crate::shred::unshred::unshred;
 use crate::value::Zone;
-use crate::value::json::plain;
+use crate::value::json;
 use crate::value::text::civil;
 use crate::value::{self, Decimal, Metadata, Value, no_such_name};
 
@@ -42,7 +40,7 @@ pub fn to_python<'py>(py: Python<'py>, metadata: &[u8], value: &[u8]) -> PyResul
 /// Return the value of each row of a Variant array, `None` for null, as `to_python` does.
 #[pyfunction]
 pub fn to_python_list<'py>(py: Python<'py>, variants: PyArray) -> PyResult<Bound<'py, PyList>> {
-    let plain = run(py, || unshred(&group(variants.0)?, OnConflict::Error))?;
+    let plain = run(py, || plain(variants))?;
     let (metadata, values) = (plain.column(0).as_binary::<i32>(), plain.column(1).as_binary::<i32>());
     let rows = PyList::empty(py);
     for row in 0..plain.len() {
@@ -180,7 +178,7 @@ fn clock(micros: i64) -> (u8, u8, u8, u32) {
 
 fn unfit(value: &Value<'_>, why: &str) -> Error {
     let mut text = Vec::new();
-    match plain(&mut text, value, &Zone::UTC) {
+    match json::plain(&mut text, value, &Zone::UTC) {
         Ok(()) => Error::cast(format!("{} {} {why}", value.sql_type_name(), String::from_utf8_lossy(&text))),
         Err(error) => error,
     }

@@ -1,7 +1,8 @@
 //! Functions over arrays of Variants.
 
+use std::ops::Range;
+
 use arrow_array::cast::AsArray;
-use arrow_array::types::Int64Type;
 use arrow_array::{Array, ArrayRef, RecordBatch, StringArray, StructArray};
 use arrow_data::ArrayData;
 use arrow_pyarrow::PyArrowType;
@@ -9,7 +10,7 @@ use arrow_schema::{DataType, Field};
 use pyo3::prelude::*;
 use rayon::prelude::*;
 
-use super::arrays::{PyArray, PyBatch, imported};
+use super::arrays::{PyArray, PyBatch, imported, row_numbers, run_array};
 use super::reports::PyInvalidValue;
 use super::{choice, run};
 use crate::bounds::{self, normalize_path};
@@ -91,9 +92,20 @@ pub fn group(array: ArrayData) -> Result<StructArray> {
     })
 }
 
-fn concat(parts: &[StructArray]) -> Result<ArrayRef> {
+/// Return Variants that are not shredded.
+pub fn plain(variants: PyArray) -> Result<StructArray> {
+    unshred(&group(variants.0)?, OnConflict::Error)
+}
+
+pub fn concat<A: Array>(parts: &[A]) -> Result<ArrayRef> {
     let parts: Vec<&dyn Array> = parts.iter().map(|part| part as &dyn Array).collect();
     Ok(arrow_select::concat::concat(&parts)?)
+}
+
+/// Apply `work` to parts of some rows on all threads. No rows are one part.
+fn in_parts<T: Send>(rows: usize, work: impl Fn(Range<usize>) -> Result<T> + Sync) -> Result<Vec<T>> {
+    let starts: Vec<usize> = (0..rows.max(1)).step_by(ROWS_PER_THREAD).collect();
+    starts.into_par_iter().map(|start| work(start..rows.min(start + ROWS_PER_THREAD))).collect()
 }
 
 /// Parse JSON text into `struct<metadata: binary, value: binary>`, null where it is not valid.
@@ -107,11 +119,7 @@ pub fn parse_json(
     let options = parse_options(floats, duplicate_keys)?;
     run(py, || {
         let text = imported(text.0)?;
-        let starts: Vec<usize> = (0..text.len().max(1)).step_by(ROWS_PER_THREAD).collect();
-        let parts = starts
-            .par_iter()
-            .map(|&start| parse_part(&text, start, options))
-            .collect::<Result<Vec<(StructArray, Vec<PyInvalidValue>)>>>()?;
+        let parts = in_parts(text.len(), |rows| parse_part(&text, rows, options))?;
         let (variants, invalid): (Vec<_>, Vec<_>) = parts.into_iter().unzip();
         Ok::<_, Error>((PyArrowType(concat(&variants)?.to_data()), invalid.concat()))
     })
@@ -119,15 +127,15 @@ pub fn parse_json(
 
 fn parse_part(
     text: &ArrayRef,
-    start: usize,
+    rows: Range<usize>,
     options: ParseOptions,
 ) -> Result<(StructArray, Vec<PyInvalidValue>)> {
-    let part = text.slice(start, ROWS_PER_THREAD.min(text.len() - start));
+    let part = text.slice(rows.start, rows.len());
     let mut shredder = JsonShredder::new(ShreddingSchema::Untyped, options);
     let mut invalid = Vec::new();
     parse_rows(&mut shredder, &part, |row, error| {
         let (offset, message) = (error.offset, error.message.into_owned());
-        invalid.push(PyInvalidValue { row: start + row, column: 0, offset, message });
+        invalid.push(PyInvalidValue { row: rows.start + row, column: 0, offset, message });
     })?;
     Ok((unshred(&shredder.take()?, OnConflict::Error)?, invalid))
 }
@@ -136,10 +144,7 @@ fn parse_part(
 #[pyfunction]
 pub fn to_json(py: Python<'_>, variants: PyArray, on_conflict: &str, zone: &str) -> PyResult<PyArray> {
     let (on_conflict, zone) = (conflict_option(on_conflict)?, time_zone(zone)?);
-    run(py, || {
-        let text = print::to_json(&group(variants.0)?, on_conflict, &zone)?;
-        Ok::<_, Error>(PyArrowType(text.to_data()))
-    })
+    run_array(py, || print::to_json(&group(variants.0)?, on_conflict, &zone))
 }
 
 /// Return the values at a path, cast to a type.
@@ -153,10 +158,8 @@ pub fn variant_get(
     zone: &str,
 ) -> PyResult<PyArray> {
     let casting = Casting { strict, zone: time_zone(zone)? };
-    run(py, || {
-        let group = group(variants.0)?;
-        let values = extract::extract(&group, &steps(path), &target.0, &casting, OnConflict::Error)?;
-        Ok::<_, Error>(PyArrowType(values.to_data()))
+    run_array(py, || {
+        extract::extract(&group(variants.0)?, &steps(path), &target.0, &casting, OnConflict::Error)
     })
 }
 
@@ -171,14 +174,14 @@ pub fn apply_function(
 ) -> PyResult<PyArray> {
     let columns = columns.into_iter().map(|column| imported(column.0)).collect::<Result<_>>()?;
     let arguments = Arguments { columns, rows, zone: time_zone(zone)? };
-    run(py, || Ok::<_, Error>(PyArrowType(scalars::apply(name, &arguments)?.to_data())))
+    run_array(py, || scalars::apply(name, &arguments))
 }
 
 /// Return a part of each date or timestamp as int32, for an instant by its local time in a zone.
 #[pyfunction]
 pub fn date_part(py: Python<'_>, values: PyArray, part: &str, zone: &str) -> PyResult<PyArray> {
     let (part, zone) = (choice(part, "part", moment::PARTS)?, time_zone(zone)?);
-    run(py, || Ok::<_, Error>(PyArrowType(moment::parts(&imported(values.0)?, part, &zone)?.to_data())))
+    run_array(py, || moment::parts(&imported(values.0)?, part, &zone))
 }
 
 /// Return the rows of a batch for which `mask`, which has no nulls, is true.
@@ -200,12 +203,7 @@ pub fn replace_rows(
     other: PyArray,
     replaced: PyArray,
 ) -> PyResult<PyArray> {
-    let numbers_of = |array: PyArray| {
-        let numbers =
-            imported(array.0)?.as_primitive_opt::<Int64Type>().map(|numbers| numbers.values().clone());
-        numbers.ok_or_else(|| Error::unsupported("the numbers of rows are not 64-bit integers"))
-    };
-    let (numbers, replaced) = (numbers_of(numbers)?, numbers_of(replaced)?);
+    let (numbers, replaced) = (row_numbers(numbers)?, row_numbers(replaced)?);
     let (column, other) = (imported(column.0)?, imported(other.0)?);
     // This takes less time than to wait for a thread of the kernel.
     let merged = py.detach(|| filter::replace_rows(&column, &numbers, &other, &replaced))?;
@@ -221,10 +219,9 @@ pub fn shred(
     numeric: &str,
 ) -> PyResult<PyArray> {
     let numeric = numeric_option(numeric)?;
-    run(py, || {
+    run_array(py, || {
         let schema = ShreddingSchema::from_arrow(&schema.0)?;
-        let unshredded = unshred(&group(variants.0)?, OnConflict::Error)?;
-        Ok::<_, Error>(PyArrowType(variants::shred(&unshredded, schema, numeric)?.to_data()))
+        variants::shred(&plain(variants)?, schema, numeric)
     })
 }
 
@@ -232,23 +229,22 @@ pub fn shred(
 #[pyfunction(name = "unshred")]
 pub fn unshred_array(py: Python<'_>, shredded: PyArray, on_conflict: &str) -> PyResult<PyArray> {
     let on_conflict = conflict_option(on_conflict)?;
-    run(py, || Ok::<_, Error>(PyArrowType(unshred(&group(shredded.0)?, on_conflict)?.to_data())))
+    run_array(py, || unshred(&group(shredded.0)?, on_conflict))
 }
 
 /// Shred Variants into the legacy layout.
 #[pyfunction]
 pub fn shred_legacy(py: Python<'_>, variants: PyArray, schema: PyArrowType<Field>) -> PyResult<PyArray> {
-    run(py, || {
+    run_array(py, || {
         let schema = ShreddingSchema::from_arrow(&schema.0)?;
-        let unshredded = unshred(&group(variants.0)?, OnConflict::Error)?;
-        Ok::<_, Error>(PyArrowType(legacy::shred(&unshredded, &schema)?.to_data()))
+        legacy::shred(&plain(variants)?, &schema)
     })
 }
 
 /// Turn columns of the legacy layout into Variants.
 #[pyfunction]
 pub fn unshred_legacy(py: Python<'_>, columns: PyArray, compat: bool) -> PyResult<PyArray> {
-    run(py, || Ok::<_, Error>(PyArrowType(legacy::unshred(&group(columns.0)?, compat)?.to_data())))
+    run_array(py, || legacy::unshred(&group(columns.0)?, compat))
 }
 
 /// Return a column with its legacy Variants as `struct<metadata, value>`, and its shredding schema if it is one
@@ -291,8 +287,7 @@ pub fn json_leaves(
         .into_iter()
         .map(|(path, kind)| Ok((path, choice(&kind, "a kind of JSON value", &kinds)?)))
         .collect::<Result<Vec<_>>>()?;
-    let leaves = in_parts(py, texts.0, |part| Ok(leaves::json_leaves(part, &paths)))?;
-    Ok(leaves.into_iter().map(PyArrowType).collect())
+    columns_of(py, texts.0, |part| Ok(leaves::json_leaves(part, &paths)))
 }
 
 /// The bounds of one path in statistics strings, cast to `target`; null where they do not bound the values.
@@ -303,38 +298,34 @@ pub fn bound_column(
     key: &str,
     target: PyArrowType<DataType>,
 ) -> PyResult<PyArray> {
-    let bounds = in_parts(py, texts.0, |part| Ok(vec![bounds::bound_column(part, key, &target.0)?]))?;
-    bounds.into_iter().next().map(PyArrowType).ok_or_else(|| Error::unsupported("no column").into())
+    let bounds = columns_of(py, texts.0, |part| Ok(vec![bounds::bound_column(part, key, &target.0)?]))?;
+    bounds.into_iter().next().ok_or_else(|| Error::unsupported("no column").into())
 }
 
 /// Apply `work` to parts of the texts on all threads, and concatenate the columns.
-fn in_parts(
+fn columns_of(
     py: Python<'_>,
     texts: ArrayData,
     work: impl Fn(&StringArray) -> Result<Vec<ArrayRef>> + Send + Sync,
-) -> PyResult<Vec<ArrayData>> {
+) -> PyResult<Vec<PyArray>> {
     let texts = imported(texts)?;
     let texts = texts.as_string_opt::<i32>().ok_or_else(|| Error::unsupported("texts are strings"))?;
-    if texts.len() <= ROWS_PER_THREAD {
+    let columns = if texts.len() <= ROWS_PER_THREAD {
         // The thread of the caller is done before a thread of the kernel begins.
-        let columns = py.detach(|| work(texts))?;
-        return Ok(columns.iter().map(|column| column.to_data()).collect());
-    }
-    run(py, || in_parallel(texts, work))
+        py.detach(|| work(texts))?
+    } else {
+        run(py, || in_parallel(texts, work))?
+    };
+    Ok(columns.iter().map(|column| PyArrowType(column.to_data())).collect())
 }
 
 fn in_parallel(
     texts: &StringArray,
     work: impl Fn(&StringArray) -> Result<Vec<ArrayRef>> + Sync,
-) -> Result<Vec<ArrayData>> {
-    let starts: Vec<usize> = (0..texts.len().max(1)).step_by(ROWS_PER_THREAD).collect();
-    let part = |start: &usize| work(&texts.slice(*start, ROWS_PER_THREAD.min(texts.len() - start)));
-    let parts = starts.par_iter().map(part).collect::<Result<Vec<_>>>()?;
+) -> Result<Vec<ArrayRef>> {
+    let parts = in_parts(texts.len(), |rows| work(&texts.slice(rows.start, rows.len())))?;
     let columns = parts.first().map_or(0, Vec::len);
-    let column = |index: usize| {
-        let arrays: Vec<&dyn Array> = parts.iter().map(|part| part[index].as_ref()).collect();
-        Ok(arrow_select::concat::concat(&arrays)?.to_data())
-    };
+    let column = |index: usize| concat(&parts.iter().map(|part| &part[index]).collect::<Vec<_>>());
     (0..columns).map(column).collect()
 }
 
@@ -347,13 +338,9 @@ pub fn path_key(names: Vec<String>) -> String {
 /// Return a column of any type as Variants.
 #[pyfunction]
 pub fn variants_of(py: Python<'_>, column: PyArray) -> PyResult<PyArray> {
-    run(py, || {
+    run_array(py, || {
         let column = imported(column.0)?;
-        let starts: Vec<usize> = (0..column.len().max(1)).step_by(ROWS_PER_THREAD).collect();
-        let part =
-            |&start: &usize| nested::variants_of(&column, start..column.len().min(start + ROWS_PER_THREAD));
-        let parts = starts.par_iter().map(part).collect::<Result<Vec<StructArray>>>()?;
-        Ok::<_, Error>(PyArrowType(concat(&parts)?.to_data()))
+        concat(&in_parts(column.len(), |rows| nested::variants_of(&column, rows))?)
     })
 }
 
@@ -361,27 +348,21 @@ pub fn variants_of(py: Python<'_>, column: PyArray) -> PyResult<PyArray> {
 #[pyfunction]
 pub fn set_path(py: Python<'_>, variants: PyArray, path: Vec<PyStep>, values: PyArray) -> PyResult<PyArray> {
     let path = steps(path);
-    run(py, || {
-        let (plain, values) = (unshred(&group(variants.0)?, OnConflict::Error)?, imported(values.0)?);
-        Ok::<_, Error>(PyArrowType(modify::set_rows(&plain, &path, &values)?.to_data()))
-    })
+    run_array(py, || modify::set_rows(&plain(variants)?, &path, &imported(values.0)?))
 }
 
 /// Remove the value at a path.
 #[pyfunction]
 pub fn remove_path(py: Python<'_>, variants: PyArray, path: Vec<PyStep>) -> PyResult<PyArray> {
     let path = steps(path);
-    run(py, || {
-        let plain = unshred(&group(variants.0)?, OnConflict::Error)?;
-        Ok::<_, Error>(PyArrowType(modify::remove_rows(&plain, &path)?.to_data()))
-    })
+    run_array(py, || modify::remove_rows(&plain(variants)?, &path))
 }
 
 /// Check Variants to the last nested value.
 #[pyfunction]
 pub fn validate(py: Python<'_>, variants: PyArray) -> PyResult<()> {
     run(py, || {
-        let plain = unshred(&group(variants.0)?, OnConflict::Error)?;
+        let plain = plain(variants)?;
         let (metadata, values) = (plain.column(0).as_binary::<i32>(), plain.column(1).as_binary::<i32>());
         (0..plain.len()).filter(|&row| plain.is_valid(row)).try_for_each(|row| {
             let names = Metadata::parse(metadata.value(row)).map_err(|error| error.at_row(row))?;

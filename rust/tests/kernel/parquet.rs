@@ -6,7 +6,7 @@ use std::sync::Arc;
 use _native::error::{Error, ErrorKind};
 use _native::parquet::{
     FileSummary, FileWriter, MAX_SCHEMA_DEPTH, ParquetFile, RangeReader, Source, VARIANT_EXTENSION,
-    WriteOptions, inspect, to_parquet,
+    WriteOptions, annotate_variants, inspect, to_parquet,
 };
 use arrow_array::builder::{Int64Builder, MapBuilder, MapFieldNames, StringBuilder};
 use arrow_array::cast::AsArray;
@@ -239,6 +239,29 @@ fn annotate_false_leaves_the_group_plain_and_reads_back_the_same() {
         inspect(&file).groups.iter().all(|group| !group.variant && group.specification_version.is_none())
     );
     assert_logically_equal(&column(&read(&file), 0), written.column(0));
+}
+
+#[test]
+fn a_footer_that_is_annotated_afterwards_is_that_of_an_annotated_file() {
+    let value = BinaryArray::from_iter_values([b"\x00"; 4]);
+    let column = group(vec![("metadata", shapes(4), false), ("value", array(value), false)], None);
+    let plain = group(vec![("metadata", nulls(4), true), ("value", nulls(4), true)], None);
+    let written = batch(vec![
+        (variant(field("event", column.data_type(), true)), column),
+        ordinary("not_required", plain),
+    ]);
+    let write = |annotate: bool| {
+        let options = WriteOptions { annotate, ..WriteOptions::default() };
+        write_with(std::slice::from_ref(&written), options).0
+    };
+    let (bytes, expected) = (write(false), write(true));
+    let length = u32::from_le_bytes(bytes[bytes.len() - 8..][..4].try_into().unwrap());
+    let (data, footer) = bytes.split_at(bytes.len() - 8 - length as usize);
+    assert_ne!(bytes, expected);
+    assert!([data, &annotate_variants(footer).unwrap()].concat() == expected);
+    for broken in [&footer[..7], &footer[1..], &[0; 100]] {
+        assert_eq!(annotate_variants(broken).unwrap_err().kind(), ErrorKind::DataFile);
+    }
 }
 
 #[test]
