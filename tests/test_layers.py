@@ -216,6 +216,8 @@ def forwarded(root: Path, rules: Rules = LIBRARY) -> Iterator[str]:
     for module, file in files.items():
         for each in imports_of(file, root, rules):
             owner, _, name = each.target.rpartition(".")
+            if name == "*" and "__all__" in definitions.get(owner, ()):
+                continue
             if each.is_ours and each.target not in files and name not in definitions.get(owner, set()):
                 where = f"{file.relative_to(root)}, line {each.line}"
                 yield f"{where}: {owner or rules.package} does not define {name}"

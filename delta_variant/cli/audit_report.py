@@ -67,10 +67,7 @@ class Selection:
         ]
 
 
-EVERYTHING = Selection()
-
-
-def print_summary(audit: Audit, selection: Selection = EVERYTHING, limit: int | None = None) -> None:
+def print_summary(audit: Audit, selection: Selection, limit: int | None = None) -> None:
     """Print the scope of the audit and a line for each rule that is violated, errors first."""
     out = console()
     print_lines(out, scope_of(audit))
@@ -94,7 +91,7 @@ def _occurrences(summary: RuleSummary) -> str:
     return f"{count(summary.count, 'finding')}{where}{such_as}: "
 
 
-def print_findings(audit: Audit, selection: Selection = EVERYTHING, limit: int | None = None) -> None:
+def print_findings(audit: Audit, selection: Selection, limit: int | None = None) -> None:
     """Print the scope of the audit, the findings of the table, then the findings of each file."""
     out = console()
     print_lines(out, scope_of(audit))
@@ -121,15 +118,15 @@ def _print_finding(out: Console, severity: Severity, rule: str, sentence: str) -
     out.print(line, soft_wrap=True)
 
 
-def supports_links(out: Console, environment: Mapping[str, str] = os.environ) -> bool:
+def supports_links(out: Console) -> bool:
     """Return whether the output is a terminal that is known to support hyperlinks (OSC 8)."""
     if not out.is_terminal or out.is_dumb_terminal:
         return False
-    vte = environment.get("VTE_VERSION", "")
+    vte = os.environ.get("VTE_VERSION", "")
     return (
-        environment.get("TERM_PROGRAM") in LINKING_PROGRAMS
-        or environment.get("TERM") in LINKING_TERMINALS
-        or "WT_SESSION" in environment
+        os.environ.get("TERM_PROGRAM") in LINKING_PROGRAMS
+        or os.environ.get("TERM") in LINKING_TERMINALS
+        or "WT_SESSION" in os.environ
         or (vte.isdecimal() and int(vte) >= FIRST_LINKING_VTE)
     )
 
@@ -160,7 +157,7 @@ def _by_file(findings: Sequence[Finding]) -> Mapping[str | None, list[Finding]]:
     return {path: sorted(group, key=lambda each: ranks[each.severity]) for path, group in groups.items()}
 
 
-def print_findings_json(audit: Audit, selection: Selection = EVERYTHING) -> None:
+def print_findings_json(audit: Audit, selection: Selection) -> None:
     """Print one JSON object with the counts of the audit, and the selected findings and their summary."""
     found = selection.of(audit.findings)
     report = {

@@ -112,6 +112,14 @@ def decode(text: str) -> FileStatistics:
     )
 
 
+def decode_or_empty(text: str | None) -> FileStatistics:
+    """Return the statistics in a text, empty ones without a valid text."""
+    try:
+        return decode(text) if text else FileStatistics()
+    except InvalidStatisticsError:
+        return FileStatistics()
+
+
 def value_at(values: Nested, path: Path) -> Any:
     """Return the value of a column in a member of the statistics, None if it is absent."""
     found: Any = values

@@ -13,6 +13,7 @@ from .._checks import check_option
 from .._text import quote
 from ..data_file.shredding import PerSchema
 from ..expressions.coercion import common_type
+from ..expressions.literals import literal_text
 from ..expressions.types import NUMERIC, Kind, kind_of, type_name
 from ..log.snapshot import Snapshot
 from ..log.timestamps import Timestamp
@@ -87,7 +88,7 @@ def typed_columns(
         if (text := _path_text(path)) is not None:
             name = ".".join(variant) + path_name(path)
             column = ".".join(map(quote, variant))
-            columns.setdefault(name, f"{function}({column}, {_literal(text)}, '{sql_type}')")
+            columns.setdefault(name, f"{function}({column}, {literal_text(text)}, '{sql_type}')")
     return columns
 
 
@@ -192,7 +193,3 @@ def _step(name: str) -> str:
 def path_name(path: Sequence[str]) -> str:
     """Return a path as it follows the name of its Variant in the names of columns: `.user.id`."""
     return "".join(f".{name}" if name.isidentifier() else f"[{name!r}]" for name in path)
-
-
-def _literal(text: str) -> str:
-    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"

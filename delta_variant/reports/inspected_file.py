@@ -15,10 +15,9 @@ from ..data_file.statistics import compute_stats, stats_of
 from ..errors import InvalidStatisticsError, error_location
 from ..log.load import load_snapshot
 from ..log.snapshot import Snapshot
-from ..operations.audit.statistics_copies import decode_or_empty
 from ..protocol.actions import is_residual
 from ..protocol.schema.column_mapping import physical_schema
-from ..protocol.statistics import FileStatistics, value_at
+from ..protocol.statistics import FileStatistics, decode_or_empty, value_at
 from ..protocol.types import VARIANT, fields_of
 from ..storage.store import Store, TableLocation, open_store, table_uri
 from .bounds import Bounds, decode_sides

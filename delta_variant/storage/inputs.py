@@ -212,7 +212,7 @@ def _matches(path: str, pattern: str) -> bool:
 def is_hidden(part: str) -> bool:
     """Return whether a file is not data by a part of its path that starts with `_` or `.`, as in Spark."""
     # `_day=1` is a partition.
-    return part[:1] in "._" and "=" not in part
+    return part.startswith(".") or (part.startswith("_") and "=" not in part)
 
 
 def _data_of(folder: str, names: Iterable[str], suffixes: Sequence[str]) -> list[str]:

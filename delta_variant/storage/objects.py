@@ -410,50 +410,51 @@ class RemoteObjects:
 
     store: ObjectStore
 
-    def get(self, key: str) -> bytes:
+    @property
+    def _checked(self) -> ObjectStore:
+        """Return the store; raises StoreError in a process that cannot use it."""
         _check_process()
-        return bytes(obstore.get(self.store, key).bytes())
+        return self.store
+
+    def get(self, key: str) -> bytes:
+        return bytes(obstore.get(self._checked, key).bytes())
 
     def get_ranges(self, key: str, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
-        _check_process()
         starts, ends = [start for start, _ in ranges], [end for _, end in ranges]
-        return [bytes(part) for part in obstore.get_ranges(self.store, key, starts=starts, ends=ends)]
+        return [bytes(part) for part in obstore.get_ranges(self._checked, key, starts=starts, ends=ends)]
 
     def get_end(self, key: str, length: int) -> tuple[int, bytes]:
-        _check_process()
         try:
-            end = obstore.get(self.store, key, options={"range": {"suffix": length}})
+            end = obstore.get(self._checked, key, options={"range": {"suffix": length}})
             return end.meta["size"], bytes(end.bytes())
         except NotSupportedError:
             total = self.head(key).size
-            return total, bytes(obstore.get_range(self.store, key, start=max(0, total - length), end=total))
+            return total, bytes(
+                obstore.get_range(self._checked, key, start=max(0, total - length), end=total)
+            )
 
     def head(self, key: str) -> StoredFile:
-        _check_process()
-        meta = obstore.head(self.store, key)
+        meta = obstore.head(self._checked, key)
         return _listed(meta, key)
 
     def list_files(self, prefix: str, after: str | None) -> Iterator[StoredFile]:
-        _check_process()
         with suppress(FileNotFoundError):
-            for chunk in obstore.list(self.store, prefix, offset=after):
+            for chunk in obstore.list(self._checked, prefix, offset=after):
                 for entry in chunk:
                     # Some stores, such as Azure's emulator, ignore the offset.
                     if after is None or entry["path"] > after:
                         yield _listed(entry, entry["path"])
 
     def put(self, key: str, data: bytes | BinaryIO) -> None:
-        _check_process()
-        obstore.put(self.store, key, _content(data), use_multipart=False)
+        obstore.put(self._checked, key, _content(data), use_multipart=False)
 
     def create(self, key: str, data: bytes | BinaryIO) -> None:
         try:
-            _check_process()
-            content = _content(data)
+            store, content = self._checked, _content(data)
         except (OSError, StoreError, ValueError) as error:
             raise NotWrittenError(error) from error
         try:
-            obstore.put(self.store, key, content, mode="create")
+            obstore.put(store, key, content, mode="create")
         except (AlreadyExistsError, PreconditionError) as error:
             raise FileExistsError(str(error)) from error
         except Exception as error:
@@ -462,22 +463,19 @@ class RemoteObjects:
             raise
 
     def delete(self, key: str) -> None:
-        _check_process()
-        obstore.delete(self.store, key)
+        obstore.delete(self._checked, key)
 
     def delete_all(self, keys: Sequence[str]) -> None:
-        _check_process()
         try:
-            obstore.delete(self.store, list(keys))
+            obstore.delete(self._checked, list(keys))
         except FileNotFoundError:
             # Some stores stop at a key that does not exist.
             for key in keys:
                 with suppress(FileNotFoundError):
-                    obstore.delete(self.store, key)
+                    obstore.delete(self._checked, key)
 
     def open_upload(self, key: str) -> Upload:
-        _check_process()
-        return _MultipartUpload(self.store, key)
+        return _MultipartUpload(self._checked, key)
 
     def copy_file(self, key: str, target: Objects, new_key: str) -> bool:
         _check_process()

@@ -15,12 +15,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from .._arrow import Array
-from ..errors import InvalidStatisticsError
 from ..log.deletion_vectors import FILE_VERSION, SIZE_BYTES, add_rows
 from ..log.file_tables import add_actions
 from ..protocol import z85
 from ..protocol.actions import AddFile, DeletionVector, decode_path
-from ..protocol.statistics import FileStatistics, decode
+from ..protocol.statistics import decode_or_empty
 from ..read.file_reader import FileReader, load_deleted
 from ..storage.store import Store, discard, put
 
@@ -118,13 +117,13 @@ def marked_adds(files: pa.Table, marked: Iterable[MarkedFile]) -> Iterator[AddFi
 
 def marked_add(add: AddFile, vector: DeletionVector, num_records: int) -> AddFile:
     """Return the action that adds a file again with another vector; `num_records` counts all of its rows."""
-    stats = replace(_decoded(add.stats), num_records=num_records, tight_bounds=False)
+    stats = replace(decode_or_empty(add.stats), num_records=num_records, tight_bounds=False)
     return msgspec.structs.replace(add, deletion_vector=vector, stats=stats.to_json())
 
 
 def count_records(add: AddFile) -> int:
     """Return the number of rows of a file, deleted ones included; -1 if its statistics do not have it."""
-    number = _decoded(add.stats).num_records
+    number = decode_or_empty(add.stats).num_records
     return -1 if number is None else number
 
 
@@ -141,10 +140,3 @@ def vector_metrics(removed: pa.Table, adds: Sequence[AddFile], operation: str) -
     counts = {"Added": len(after), "Removed": len(before), "Updated": len(set(after).intersection(before))}
     target = "Target" if operation == "MERGE" else ""
     return {f"num{target}DeletionVectors{name}": count for name, count in counts.items()}
-
-
-def _decoded(stats: str | None) -> FileStatistics:
-    try:
-        return FileStatistics() if stats is None else decode(stats)
-    except InvalidStatisticsError:
-        return FileStatistics()

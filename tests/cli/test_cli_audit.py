@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 import delta_variant as dv
 from delta_variant.cli import audit_report
 from delta_variant.cli.app import app
-from delta_variant.cli.audit_report import supports_links
+from delta_variant.cli.audit_report import Selection, supports_links
 from delta_variant.reports import bounds, rule_texts
 
 ESCAPE = "\x1b[2J"
@@ -89,7 +89,7 @@ def test_an_audit_summarizes_a_flood_of_findings_by_rule(flood, capsys):
     assert (summary[1].example.path_key, summary[1].example.file_path) == ("$['a']", "part-0.parquet")
     remedy = "if the rows are right, run `delta-variant repair-statistics`"
     assert summary[0].remedy == f"{remedy}; until then a reader that skips by it loses rows"
-    audit_report.print_summary(audit)
+    audit_report.print_summary(audit, Selection())
     error, note, counts = capsys.readouterr().out.splitlines()[1:4]
     assert error == (
         "  error    AU11   400 findings in 400 files, such as part-600.parquet: numRecords is 7, but the "
@@ -101,7 +101,7 @@ def test_an_audit_summarizes_a_flood_of_findings_by_rule(flood, capsys):
         "only in minValues: allowed, "
     )
     assert counts == "400 errors, 2,000 notes"
-    audit_report.print_findings_json(audit)
+    audit_report.print_findings_json(audit, Selection())
     report = json.loads(capsys.readouterr().out)
     assert len(report["findings"]) == 2400
     assert [(each["rule"], each["count"], each["files"]) for each in report["summary"]] == [
@@ -154,10 +154,14 @@ def test_an_unknown_rule_is_rejected(faulty):
         ({"WT_SESSION": "1"}, True),
     ],
 )
-def test_rules_are_links_only_on_terminals_that_support_them(environment, expected):
+def test_rules_are_links_only_on_terminals_that_support_them(environment, expected, monkeypatch):
+    for name in ("TERM", "TERM_PROGRAM", "VTE_VERSION", "WT_SESSION"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
     terminal = Console(force_terminal=True, file=io.StringIO(), _environ={"TERM": "xterm"})
-    assert supports_links(terminal, environment) is expected
-    assert not supports_links(Console(file=io.StringIO()), environment)
+    assert supports_links(terminal) is expected
+    assert not supports_links(Console(file=io.StringIO()))
 
 
 def test_a_rule_links_to_its_anchor_in_the_catalogue(faulty, monkeypatch, capsys):
@@ -166,7 +170,7 @@ def test_a_rule_links_to_its_anchor_in_the_catalogue(faulty, monkeypatch, capsys
     terminal = Console(force_terminal=True, file=output, _environ={"TERM": "xterm"}, width=200)
     monkeypatch.setattr(audit_report, "console", lambda **_: terminal)
     monkeypatch.setenv("TERM_PROGRAM", "WezTerm")
-    audit_report.print_summary(dv.audit_table(faulty.path))
+    audit_report.print_summary(dv.audit_table(faulty.path), Selection())
     assert ";https://example.com/audit-rules/#au11\x1b\\" in output.getvalue()
 
 

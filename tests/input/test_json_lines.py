@@ -249,6 +249,13 @@ def test_a_folder_is_read_with_the_json_files_below_it(tmp_path: Path):
     assert texts(tmp_path.as_uri()) == ["1", "2"]
 
 
+def test_a_folder_with_a_dot_is_not_data_and_one_with_an_underscore_may_be_a_partition(tmp_path: Path):
+    for name in (".day=1", "_day=2", "_old"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "a.json").write_bytes(name[-1].encode().replace(b"d", b"9"))
+    assert texts(tmp_path) == ["2"]
+
+
 def test_a_folder_warns_of_the_files_that_are_not_read(tmp_path: Path, caplog: pytest.LogCaptureFixture):
     for name in ("a.json", "b.GeoJSON", "c.har.gz", "notes.txt", "sub/x.csv", "_d.txt", ".e"):
         (tmp_path / name).parent.mkdir(exist_ok=True)

@@ -12,7 +12,14 @@ from ...protocol import properties
 from ...protocol.actions import Metadata
 from ...protocol.schema.column_mapping import physical_schema
 from ...protocol.schema.json_text import parse as parse_schema
-from ...protocol.statistics import FileStatistics, decode, describe_bound, leaves_of, to_comparable, value_at
+from ...protocol.statistics import (
+    FileStatistics,
+    decode_or_empty,
+    describe_bound,
+    leaves_of,
+    to_comparable,
+    value_at,
+)
 from ...protocol.types import VARIANT, DataType, StructType
 
 
@@ -73,14 +80,6 @@ def differences_of_copies(text: str, other: str, types: Mapping[Path, DataType])
             stated = value_at(texts, path)
             if stated is not None and not _is_same(stated, bound, types.get(path)):
                 yield f"{side} of {'.'.join(path)}"
-
-
-def decode_or_empty(text: str | None) -> FileStatistics:
-    """Return the statistics in a text, empty ones without a valid text."""
-    try:
-        return decode(text) if text else FileStatistics()
-    except InvalidStatisticsError:
-        return FileStatistics()
 
 
 def bounds_of(stats: FileStatistics) -> tuple[Mapping[str, Any], Mapping[str, Any]]:

@@ -14,6 +14,7 @@ from ..._progress import advance, begin
 from ...data_file.options import FileOptions, Shredding, WriteOptions
 from ...data_file.writer import WrittenFile
 from ...errors import DataFileError, error_location
+from ...storage.inputs import is_hidden
 from ...storage.uris import local_location
 from ...variant.shredding import ShreddingSchema
 from .files import FilePath, LegacyFile, open_legacy_file, read_batches, staging_folder, write_file
@@ -150,16 +151,11 @@ def _list_files(source: Path) -> tuple[list[LegacyFile], list[str]]:
             file=str(source),
         )
     paths = sorted(path.relative_to(source) for path in source.rglob("*") if path.is_file())
-    names = [path.as_posix() for path in paths if not any(map(_is_hidden, path.parts))]
+    names = [path.as_posix() for path in paths if not any(map(is_hidden, path.parts))]
     files = [open_legacy_file(source, name) for name in names if name.endswith(".parquet")]
     if not files:
         raise DataFileError(f"{source} has no files with names that end in .parquet", file=str(source))
     return files, [name for name in names if not name.endswith(".parquet")]
-
-
-def _is_hidden(part: str) -> bool:
-    # Like Spark: `_day=1` is a partition, and `_SUCCESS` is not data.
-    return part.startswith(".") or (part.startswith("_") and "=" not in part)
 
 
 def _migrate(
