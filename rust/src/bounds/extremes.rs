@@ -134,25 +134,22 @@ fn key64(bits: i64) -> i64 {
 }
 
 fn float_bounds(range: Range<i32>) -> Option<(Scalar, Scalar)> {
-    let value = |key| f32::from_bits(key32(key) as u32);
-    let (min, max) = (value(range.min), value(range.max));
-    if min.is_nan() || max.is_nan() {
-        return None;
-    }
-    let min = if min == 0.0 { -0.0 } else { min };
-    let max = if max == 0.0 { 0.0 } else { max };
-    Some((Scalar::Float(min), Scalar::Float(max)))
+    let value = |key| f32::from_bits(key32(key) as u32).into();
+    let (min, max) = with_both_zeros(value(range.min), value(range.max))?;
+    Some((Scalar::Float(min as f32), Scalar::Float(max as f32)))
 }
 
 fn double_bounds(range: Range<i64>) -> Option<(Scalar, Scalar)> {
     let value = |key| f64::from_bits(key64(key) as u64);
-    let (min, max) = (value(range.min), value(range.max));
+    let (min, max) = with_both_zeros(value(range.min), value(range.max))?;
+    Some((Scalar::Double(min), Scalar::Double(max)))
+}
+
+fn with_both_zeros(min: f64, max: f64) -> Option<(f64, f64)> {
     if min.is_nan() || max.is_nan() {
         return None;
     }
-    let min = if min == 0.0 { -0.0 } else { min };
-    let max = if max == 0.0 { 0.0 } else { max };
-    Some((Scalar::Double(min), Scalar::Double(max)))
+    Some((if min == 0.0 { -0.0 } else { min }, if max == 0.0 { 0.0 } else { max }))
 }
 
 fn widen<T: PartialOrd>(range: &mut Option<Range<T>>, by: Option<Range<T>>) {

@@ -1,18 +1,17 @@
 //! Check the rows of a shredded Variant column against VariantEncoding.md and VariantShredding.md.
 
 use std::collections::HashMap;
-use std::ops::Range;
 
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, BinaryArray, StructArray};
 use arrow_buffer::NullBuffer;
-use arrow_schema::DataType;
 
 use super::Violations;
 use crate::error::Result;
 use crate::shred::LeafType;
 use crate::shred::columns::LeafColumn;
 use crate::shred::layout::{Group, Layout, Typed};
+use crate::shred::reader::{Offsets, is_valid};
 use crate::shred::shapes::to_binary;
 use crate::value::column::{Bytes, Scalars};
 use crate::value::{MAX_DEPTH, Metadata, Object, Value, size};
@@ -34,11 +33,6 @@ enum TypedColumn<'a> {
     Leaf(Scalars<'a>),
     Object(Vec<(&'a str, Columns<'a>)>),
     List(Offsets<'a>, Box<Columns<'a>>),
-}
-
-enum Offsets<'a> {
-    Small(&'a [i32]),
-    Large(&'a [i64]),
 }
 
 #[derive(Clone, Copy, PartialEq)]
@@ -133,33 +127,11 @@ impl<'a> TypedColumn<'a> {
                 TypedColumn::Object(fields)
             }
             Typed::List(element) => {
-                let (offsets, elements) = match array.data_type() {
-                    DataType::LargeList(_) => {
-                        let list = array.as_list::<i64>();
-                        (Offsets::Large(list.value_offsets()), list.values())
-                    }
-                    _ => {
-                        let list = array.as_list::<i32>();
-                        (Offsets::Small(list.value_offsets()), list.values())
-                    }
-                };
-                TypedColumn::List(offsets, Box::new(Columns::new(elements.as_struct(), element)?))
+                let (offsets, elements) = Offsets::of(array);
+                TypedColumn::List(offsets, Box::new(Columns::new(elements, element)?))
             }
         })
     }
-}
-
-impl Offsets<'_> {
-    fn range(&self, index: usize) -> Range<usize> {
-        match self {
-            Offsets::Small(offsets) => offsets[index] as usize..offsets[index + 1] as usize,
-            Offsets::Large(offsets) => offsets[index] as usize..offsets[index + 1] as usize,
-        }
-    }
-}
-
-fn is_valid(nulls: Option<&NullBuffer>, index: usize) -> bool {
-    nulls.is_none_or(|nulls| nulls.is_valid(index))
 }
 
 /// The check of one row.

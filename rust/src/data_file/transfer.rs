@@ -11,11 +11,11 @@ use parquet::basic::LogicalType;
 use parquet::schema::types::Type;
 use rayon::join;
 
-use super::write::{DataFileWriter, with_type};
+use super::write::DataFileWriter;
 use crate::error::Result;
 use crate::parquet::read::{ParquetFile, Scan};
 use crate::parquet::schema::{is_variant, members};
-use crate::value::column::leaf_count;
+use crate::value::column::{leaf_count, with_type};
 
 /// Rows decoded at a time.
 const BATCH_ROWS: usize = 64 << 10;

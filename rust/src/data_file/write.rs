@@ -27,8 +27,7 @@ use crate::shred::schema::{EXTENSION_NAME, VARIANT_EXTENSION};
 use crate::shred::tree::{Tree, shapes_type};
 use crate::shred::variants::shred;
 use crate::shred::{Numeric, ShreddingSchema};
-use crate::value::column::leaf_count;
-use crate::value::column::{Bytes, is_text_dictionary};
+use crate::value::column::{Bytes, is_text_dictionary, leaf_count, with_type};
 
 /// The bytes of text or Variants that are converted at a time, which is also the size of a page.
 const CHUNK_BYTES: usize = 6 << 20;
@@ -317,13 +316,6 @@ impl Encoding {
         metadata.insert(EXTENSION_NAME.into(), VARIANT_EXTENSION.into());
         let data_type = DataType::Struct(Tree::new(schema).fields(metadata_type));
         Field::new(field.name(), data_type, field.is_nullable()).with_metadata(metadata)
-    }
-}
-
-pub(super) fn with_type(field: &FieldRef, array: &ArrayRef) -> FieldRef {
-    match field.data_type() == array.data_type() {
-        true => field.clone(),
-        false => Arc::new(field.as_ref().clone().with_data_type(array.data_type().clone())),
     }
 }
 

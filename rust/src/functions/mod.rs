@@ -17,10 +17,10 @@ use rayon::prelude::*;
 use crate::error::Result;
 
 /// Rows that are processed by one thread.
-const ROWS_PER_THREAD: usize = 16 << 10;
+pub const ROWS_PER_THREAD: usize = 16 << 10;
 
 /// Apply `work` to ranges of rows in parallel, at least once.
-fn in_ranges<T: Send>(rows: usize, work: impl Fn(Range<usize>) -> Result<T> + Sync) -> Result<Vec<T>> {
+pub fn in_ranges<T: Send>(rows: usize, work: impl Fn(Range<usize>) -> Result<T> + Sync) -> Result<Vec<T>> {
     let starts: Vec<usize> = (0..rows.max(1)).step_by(ROWS_PER_THREAD).collect();
     starts.par_iter().map(|&start| work(start..rows.min(start + ROWS_PER_THREAD))).collect()
 }

@@ -8,10 +8,9 @@ use std::sync::Arc;
 use arrow_schema::{DataType, Field, Fields};
 
 use crate::error::{Error, Result};
-use crate::shred::layout::leaf_type;
+use crate::shred::layout::{ShreddedField, leaf_type, shredded_fields};
 use crate::shred::schema::{EXTENSION_NAME, LeafType, MAX_SCHEMA_DEPTH, ShreddingSchema, VARIANT_EXTENSION};
 use crate::value::cast::variant_fields;
-use crate::value::path::push_field;
 
 pub const UNTYPED_VALUE: &str = "untyped_value";
 pub const OBJECT: &str = "object";
@@ -25,16 +24,9 @@ pub struct Group {
     pub path: String,
     pub untyped_value: Option<usize>,
     /// With its fields in the order of the names' UTF-8 bytes.
-    pub object: Option<(usize, Vec<ObjectField>)>,
+    pub object: Option<(usize, Vec<ShreddedField<Group>>)>,
     pub array: Option<(usize, Box<Group>)>,
     pub typed_value: Option<(usize, LeafType)>,
-}
-
-#[derive(Debug, Clone, PartialEq)]
-pub struct ObjectField {
-    pub name: String,
-    pub position: usize,
-    pub group: Group,
 }
 
 impl Group {
@@ -141,27 +133,13 @@ fn check_bytes(field: &Field, path: &str) -> Result<()> {
     }
 }
 
-/// The fields of an `object`. Their names are data, so any name is valid.
-fn object_fields(object: &Field, path: &str, depth: usize) -> Result<Vec<ObjectField>> {
-    let DataType::Struct(fields) = object.data_type() else {
-        return Err(invalid(path, &format!("its `{OBJECT}` is {}, not a group", object.data_type())));
-    };
-    let mut seen = HashSet::new();
-    let mut found = Vec::with_capacity(fields.len());
-    for (position, field) in fields.iter().enumerate() {
-        if !seen.insert(field.name()) {
-            return Err(invalid(path, &format!("it has two shredded fields called {:?}", field.name())));
+fn object_fields(object: &Field, path: &str, depth: usize) -> Result<Vec<ShreddedField<Group>>> {
+    match object.data_type() {
+        DataType::Struct(fields) => {
+            shredded_fields(fields, path, invalid, |field, path| inner_group(field, path, depth))
         }
-        let mut field_path = path.to_owned();
-        push_field(&mut field_path, field.name());
-        found.push(ObjectField {
-            name: field.name().clone(),
-            position,
-            group: inner_group(field, field_path, depth)?,
-        });
+        other => Err(invalid(path, &format!("its `{OBJECT}` is {other}, not a group"))),
     }
-    found.sort_by(|a, b| a.name.cmp(&b.name));
-    Ok(found)
 }
 
 fn element(array: &Field, path: &str, depth: usize) -> Result<Group> {

@@ -217,17 +217,12 @@ const PAGE_HEADER_V2: Fields = &[
 
 /// Check that `bytes` are a footer which can be decoded within bounds.
 pub(super) fn check_footer(bytes: &[u8]) -> Result<()> {
-    let mut walk = Walk { rest: bytes };
-    let (mut id, mut leaves) = (0, Vec::new());
-    while let Some((kind, next)) = walk.field(id)? {
-        id = next;
-        match (id, kind) {
-            (FILE_SCHEMA, LIST) => leaves = walk.schema()?,
-            (FILE_ROW_GROUPS, LIST) => walk.each_struct(|walk, _| walk.row_group(&leaves))?,
-            _ => walk.member(FILE, id, kind, MAX_THRIFT_DEPTH)?,
-        }
-    }
-    Ok(())
+    let mut leaves = Vec::new();
+    Walk { rest: bytes }.fields(|walk, id, kind| match (id, kind) {
+        (FILE_SCHEMA, LIST) => walk.schema().map(|paths| leaves = paths),
+        (FILE_ROW_GROUPS, LIST) => walk.each_struct(|walk, _| walk.row_group(&leaves)),
+        _ => walk.member(FILE, id, kind, MAX_THRIFT_DEPTH),
+    })
 }
 
 /// A hash of the path of a column.
@@ -332,24 +327,21 @@ pub(super) struct ColumnIndex {
 impl PageIndexWalk {
     /// The locations in an OffsetIndex.
     pub(super) fn locations(bytes: &[u8]) -> Result<Vec<PageLocation>> {
-        let mut walk = Walk { rest: bytes };
-        let (mut id, mut locations) = (0, Vec::new());
-        while let Some((kind, next)) = walk.field(id)? {
-            id = next;
+        let mut locations = Vec::new();
+        Walk { rest: bytes }.fields(|walk, id, kind| {
             match (id, kind) {
                 (1, LIST) => locations = walk.each(|walk| walk.page_location())?,
                 _ => walk.value(kind, MAX_THRIFT_DEPTH)?,
             }
-        }
+            Ok(())
+        })?;
         Ok(locations)
     }
 
     /// The lists in a ColumnIndex.
     pub(super) fn statistics(bytes: &[u8]) -> Result<ColumnIndex> {
-        let mut walk = Walk { rest: bytes };
-        let (mut id, mut index) = (0, ColumnIndex::default());
-        while let Some((kind, next)) = walk.field(id)? {
-            id = next;
+        let mut index = ColumnIndex::default();
+        Walk { rest: bytes }.fields(|walk, id, kind| {
             match (id, kind) {
                 (1, LIST) => index.null_pages = walk.each(|walk| Ok(walk.byte()? == BOOLEAN_TRUE))?,
                 (2, LIST) => index.min_values = walk.each(|walk| walk.binary(bytes.len()))?,
@@ -362,7 +354,8 @@ impl PageIndexWalk {
                 }
                 _ => walk.value(kind, MAX_THRIFT_DEPTH)?,
             }
-        }
+            Ok(())
+        })?;
         Ok(index)
     }
 }
@@ -416,6 +409,16 @@ impl<'a> Walk<'a> {
         }
     }
 
+    /// Apply `read` to the id and the type of each field of a structure.
+    fn fields(&mut self, mut read: impl FnMut(&mut Self, i64, u8) -> Result<()>) -> Result<()> {
+        let mut id = 0;
+        while let Some((kind, next)) = self.field(id)? {
+            id = next;
+            read(self, id, kind)?;
+        }
+        Ok(())
+    }
+
     /// Element type and count of a list; each element takes a byte or more.
     fn list(&mut self) -> Result<(u8, u64)> {
         let header = self.byte()?;
@@ -452,39 +455,24 @@ impl<'a> Walk<'a> {
     }
 
     fn row_group(&mut self, leaves: &[PathHash]) -> Result<()> {
-        let mut id = 0;
-        while let Some((kind, next)) = self.field(id)? {
-            id = next;
-            match (id, kind) {
-                (COLUMNS, LIST) => self.each_struct(|walk, index| walk.column_chunk(leaves.get(index)))?,
-                _ => self.member(ROW_GROUP, id, kind, MAX_THRIFT_DEPTH)?,
-            }
-        }
-        Ok(())
+        self.fields(|walk, id, kind| match (id, kind) {
+            (COLUMNS, LIST) => walk.each_struct(|walk, index| walk.column_chunk(leaves.get(index))),
+            _ => walk.member(ROW_GROUP, id, kind, MAX_THRIFT_DEPTH),
+        })
     }
 
     fn column_chunk(&mut self, leaf: Option<&PathHash>) -> Result<()> {
-        let mut id = 0;
-        while let Some((kind, next)) = self.field(id)? {
-            id = next;
-            match (id, kind) {
-                (META_DATA, STRUCT) => self.column_metadata(leaf)?,
-                _ => self.member(COLUMN_CHUNK, id, kind, MAX_THRIFT_DEPTH)?,
-            }
-        }
-        Ok(())
+        self.fields(|walk, id, kind| match (id, kind) {
+            (META_DATA, STRUCT) => walk.column_metadata(leaf),
+            _ => walk.member(COLUMN_CHUNK, id, kind, MAX_THRIFT_DEPTH),
+        })
     }
 
     fn column_metadata(&mut self, leaf: Option<&PathHash>) -> Result<()> {
-        let mut id = 0;
-        while let Some((kind, next)) = self.field(id)? {
-            id = next;
-            match (id, kind) {
-                (PATH_IN_SCHEMA, LIST) => self.path_in_schema(leaf)?,
-                _ => self.member(COLUMN_METADATA, id, kind, MAX_THRIFT_DEPTH)?,
-            }
-        }
-        Ok(())
+        self.fields(|walk, id, kind| match (id, kind) {
+            (PATH_IN_SCHEMA, LIST) => walk.path_in_schema(leaf),
+            _ => walk.member(COLUMN_METADATA, id, kind, MAX_THRIFT_DEPTH),
+        })
     }
 
     /// Check the path of a column chunk against the schema. Some writers omit it.
@@ -520,16 +508,15 @@ impl<'a> Walk<'a> {
 
     fn page_location(&mut self) -> Result<PageLocation> {
         let mut page = PageLocation { offset: -1, compressed_page_size: -1, first_row_index: -1 };
-        let mut id = 0;
-        while let Some((kind, next)) = self.field(id)? {
-            id = next;
+        self.fields(|walk, id, kind| {
             match (id, kind) {
-                (1, I64) => page.offset = self.zigzag()?,
-                (2, I32) => page.compressed_page_size = i32::try_from(self.zigzag()?).unwrap_or(-1),
-                (3, I64) => page.first_row_index = self.zigzag()?,
-                _ => self.value(kind, MAX_THRIFT_DEPTH)?,
+                (1, I64) => page.offset = walk.zigzag()?,
+                (2, I32) => page.compressed_page_size = i32::try_from(walk.zigzag()?).unwrap_or(-1),
+                (3, I64) => page.first_row_index = walk.zigzag()?,
+                _ => walk.value(kind, MAX_THRIFT_DEPTH)?,
             }
-        }
+            Ok(())
+        })?;
         Ok(page)
     }
 
@@ -556,12 +543,7 @@ impl<'a> Walk<'a> {
                 (0..count).try_for_each(|_| self.known(*known, element, depth - 1))
             }
             (Known::Struct(fields), STRUCT) => {
-                let mut id = 0;
-                while let Some((kind, next)) = self.field(id)? {
-                    id = next;
-                    self.member(fields, id, kind, depth - 1)?;
-                }
-                Ok(())
+                self.fields(|walk, id, kind| walk.member(fields, id, kind, depth - 1))
             }
             _ => Err(bad(OTHER_TYPE)),
         }
@@ -586,14 +568,7 @@ impl<'a> Walk<'a> {
                 (0..count).try_for_each(|_| self.element(element, depth - 1))
             }
             MAP => self.map(depth - 1),
-            STRUCT => {
-                let mut id = 0;
-                while let Some((kind, next)) = self.field(id)? {
-                    id = next;
-                    self.value(kind, depth - 1)?;
-                }
-                Ok(())
-            }
+            STRUCT => self.fields(|walk, _, kind| walk.value(kind, depth - 1)),
             _ => Err(bad("has a field of no known type")),
         }
     }
@@ -620,22 +595,22 @@ impl<'a> Walk<'a> {
     }
 
     fn page_header(&mut self) -> Result<PageSizes> {
-        let (mut id, mut unpacked, mut stored) = (0, None, None);
+        let (mut unpacked, mut stored) = (None, None);
         let (mut levels, mut is_compressed, mut encodings, mut checksum) = (0, true, None, None);
-        while let Some((kind, next)) = self.field(id)? {
-            id = next;
+        self.fields(|walk, id, kind| {
             match (id, kind) {
-                (UNCOMPRESSED_PAGE_SIZE, I32) => unpacked = Some(self.size()?),
-                (COMPRESSED_PAGE_SIZE, I32) => stored = Some(self.size()?),
-                (PAGE_CHECKSUM, I32) => checksum = Some(self.zigzag()? as u32),
-                (DATA_PAGE_HEADER, STRUCT) => encodings = Some(self.page_header_v1()?),
+                (UNCOMPRESSED_PAGE_SIZE, I32) => unpacked = Some(walk.size()?),
+                (COMPRESSED_PAGE_SIZE, I32) => stored = Some(walk.size()?),
+                (PAGE_CHECKSUM, I32) => checksum = Some(walk.zigzag()? as u32),
+                (DATA_PAGE_HEADER, STRUCT) => encodings = Some(walk.page_header_v1()?),
                 (DATA_PAGE_HEADER_V2, STRUCT) => {
-                    let header = self.page_header_v2()?;
+                    let header = walk.page_header_v2()?;
                     (levels, is_compressed, encodings) = (header.0, header.1, Some(header.2));
                 }
-                _ => self.member(PAGE_HEADER, id, kind, MAX_THRIFT_DEPTH)?,
+                _ => walk.member(PAGE_HEADER, id, kind, MAX_THRIFT_DEPTH)?,
             }
-        }
+            Ok(())
+        })?;
         match (unpacked, stored) {
             (Some(unpacked), Some(stored)) => {
                 Ok(PageSizes { stored, unpacked, levels, is_compressed, checksum, encodings })
@@ -645,33 +620,33 @@ impl<'a> Walk<'a> {
     }
 
     fn page_header_v1(&mut self) -> Result<PageEncodings> {
-        let (mut id, mut encodings) = (0, PageEncodings { values: -1, levels: -1, count: -1 });
-        while let Some((kind, next)) = self.field(id)? {
-            id = next;
+        let mut encodings = PageEncodings { values: -1, levels: -1, count: -1 };
+        self.fields(|walk, id, kind| {
             match (id, kind) {
-                (NUM_VALUES, I32) => encodings.count = self.zigzag()?,
-                (ENCODING, I32) => encodings.values = self.zigzag()?,
-                (DEFINITION_LEVEL_ENCODING, I32) => encodings.levels = self.zigzag()?,
-                _ => self.member(PAGE_HEADER_V1, id, kind, MAX_THRIFT_DEPTH)?,
+                (NUM_VALUES, I32) => encodings.count = walk.zigzag()?,
+                (ENCODING, I32) => encodings.values = walk.zigzag()?,
+                (DEFINITION_LEVEL_ENCODING, I32) => encodings.levels = walk.zigzag()?,
+                _ => walk.member(PAGE_HEADER_V1, id, kind, MAX_THRIFT_DEPTH)?,
             }
-        }
+            Ok(())
+        })?;
         Ok(encodings)
     }
 
     /// The length of the levels of a version 2 page, whether the rest of it is compressed, and its encodings.
     fn page_header_v2(&mut self) -> Result<(u64, bool, PageEncodings)> {
-        let (mut id, mut levels, mut is_compressed) = (0, 0, true);
+        let (mut levels, mut is_compressed) = (0, true);
         let mut encodings = PageEncodings { values: -1, levels: RLE, count: -1 };
-        while let Some((kind, next)) = self.field(id)? {
-            id = next;
+        self.fields(|walk, id, kind| {
             match (id, kind) {
-                (DEFINITION_LEVELS_LENGTH | REPETITION_LEVELS_LENGTH, I32) => levels += self.size()?,
-                (NUM_VALUES, I32) => encodings.count = self.zigzag()?,
-                (ENCODING_V2, I32) => encodings.values = self.zigzag()?,
+                (DEFINITION_LEVELS_LENGTH | REPETITION_LEVELS_LENGTH, I32) => levels += walk.size()?,
+                (NUM_VALUES, I32) => encodings.count = walk.zigzag()?,
+                (ENCODING_V2, I32) => encodings.values = walk.zigzag()?,
                 (IS_COMPRESSED, BOOLEAN_TRUE | BOOLEAN_FALSE) => is_compressed = kind == BOOLEAN_TRUE,
-                _ => self.member(PAGE_HEADER_V2, id, kind, MAX_THRIFT_DEPTH)?,
+                _ => walk.member(PAGE_HEADER_V2, id, kind, MAX_THRIFT_DEPTH)?,
             }
-        }
+            Ok(())
+        })?;
         Ok((levels, is_compressed, encodings))
     }
 
@@ -722,18 +697,18 @@ impl<'a> Walk<'a> {
 
     /// The name of an element, and the count of its children.
     fn schema_element(&mut self) -> Result<(&'a [u8], u64)> {
-        let (mut id, mut name, mut children) = (0, [].as_slice(), 0);
-        while let Some((kind, next)) = self.field(id)? {
-            id = next;
+        let (mut name, mut children) = ([].as_slice(), 0);
+        self.fields(|walk, id, kind| {
             match (id, kind) {
-                (ELEMENT_NAME, BINARY) => name = self.bytes()?,
+                (ELEMENT_NAME, BINARY) => name = walk.bytes()?,
                 (ELEMENT_NUM_CHILDREN, I32) => {
                     children =
-                        u64::try_from(self.zigzag()?).map_err(|_| bad("has a negative count of children"))?;
+                        u64::try_from(walk.zigzag()?).map_err(|_| bad("has a negative count of children"))?;
                 }
-                _ => self.member(ELEMENT, id, kind, MAX_THRIFT_DEPTH)?,
+                _ => walk.member(ELEMENT, id, kind, MAX_THRIFT_DEPTH)?,
             }
-        }
+            Ok(())
+        })?;
         Ok((name, children))
     }
 }

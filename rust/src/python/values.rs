@@ -8,7 +8,6 @@ use arrow_data::ArrayData;
 use arrow_pyarrow::PyArrowType;
 use arrow_schema::{DataType, Field};
 use pyo3::prelude::*;
-use rayon::prelude::*;
 
 use super::arrays::{PyArray, PyBatch, imported, row_numbers, run_array};
 use super::reports::PyInvalidValue;
@@ -16,6 +15,7 @@ use super::{choice, run};
 use crate::bounds::{self, normalize_path};
 use crate::data_file::filter;
 use crate::error::{Error, Result};
+use crate::functions::{ROWS_PER_THREAD, in_ranges};
 use crate::json::leaves;
 use crate::json::parse::{JsonShredder, ParseOptions, parse_rows};
 use crate::legacy::{self, layout::TYPED_VALUE};
@@ -26,9 +26,6 @@ use crate::value::cast::Casting;
 use crate::value::moment;
 use crate::value::path::Step;
 use crate::value::{self, Metadata, Zone, modify, nested};
-
-/// Rows of JSON text that are parsed by one thread.
-const ROWS_PER_THREAD: usize = 16 << 10;
 
 pub fn parse_options(floats: &str, duplicate_keys: &str) -> Result<ParseOptions> {
     Ok(ParseOptions {
@@ -102,12 +99,6 @@ pub fn concat<A: Array>(parts: &[A]) -> Result<ArrayRef> {
     Ok(arrow_select::concat::concat(&parts)?)
 }
 
-/// Apply `work` to parts of some rows on all threads. No rows are one part.
-fn in_parts<T: Send>(rows: usize, work: impl Fn(Range<usize>) -> Result<T> + Sync) -> Result<Vec<T>> {
-    let starts: Vec<usize> = (0..rows.max(1)).step_by(ROWS_PER_THREAD).collect();
-    starts.into_par_iter().map(|start| work(start..rows.min(start + ROWS_PER_THREAD))).collect()
-}
-
 /// Parse JSON text into `struct<metadata: binary, value: binary>`, null where it is not valid.
 #[pyfunction]
 pub fn parse_json(
@@ -119,7 +110,7 @@ pub fn parse_json(
     let options = parse_options(floats, duplicate_keys)?;
     run(py, || {
         let text = imported(text.0)?;
-        let parts = in_parts(text.len(), |rows| parse_part(&text, rows, options))?;
+        let parts = in_ranges(text.len(), |rows| parse_part(&text, rows, options))?;
         let (variants, invalid): (Vec<_>, Vec<_>) = parts.into_iter().unzip();
         Ok::<_, Error>((PyArrowType(concat(&variants)?.to_data()), invalid.concat()))
     })
@@ -323,7 +314,7 @@ fn in_parallel(
     texts: &StringArray,
     work: impl Fn(&StringArray) -> Result<Vec<ArrayRef>> + Sync,
 ) -> Result<Vec<ArrayRef>> {
-    let parts = in_parts(texts.len(), |rows| work(&texts.slice(rows.start, rows.len())))?;
+    let parts = in_ranges(texts.len(), |rows| work(&texts.slice(rows.start, rows.len())))?;
     let columns = parts.first().map_or(0, Vec::len);
     let column = |index: usize| concat(&parts.iter().map(|part| &part[index]).collect::<Vec<_>>());
     (0..columns).map(column).collect()
@@ -340,7 +331,7 @@ pub fn path_key(names: Vec<String>) -> String {
 pub fn variants_of(py: Python<'_>, column: PyArray) -> PyResult<PyArray> {
     run_array(py, || {
         let column = imported(column.0)?;
-        concat(&in_parts(column.len(), |rows| nested::variants_of(&column, rows))?)
+        concat(&in_ranges(column.len(), |rows| nested::variants_of(&column, rows))?)
     })
 }
 

@@ -296,6 +296,24 @@ pub enum LeafValues {
     Uuid(FixedColumn<[u8; 16]>),
 }
 
+/// Do `$work` with the column of any type.
+macro_rules! each_column {
+    ($values:expr, $column:ident => $work:expr) => {
+        match $values {
+            LeafValues::Boolean($column) => $work,
+            LeafValues::Int8($column) => $work,
+            LeafValues::Int16($column) => $work,
+            LeafValues::Int32($column) => $work,
+            LeafValues::Int64($column) => $work,
+            LeafValues::Float($column) => $work,
+            LeafValues::Double($column) => $work,
+            LeafValues::Decimal($column) => $work,
+            LeafValues::Bytes($column) => $work,
+            LeafValues::Uuid($column) => $work,
+        }
+    };
+}
+
 impl LeafColumn {
     pub fn new(leaf: LeafType) -> Self {
         let values = match leaf {
@@ -389,18 +407,7 @@ impl LeafColumn {
     }
 
     fn slots(&self) -> &Slots {
-        match &self.values {
-            LeafValues::Boolean(c) => &c.slots,
-            LeafValues::Int8(c) => &c.slots,
-            LeafValues::Int16(c) => &c.slots,
-            LeafValues::Int32(c) => &c.slots,
-            LeafValues::Int64(c) => &c.slots,
-            LeafValues::Float(c) => &c.slots,
-            LeafValues::Double(c) => &c.slots,
-            LeafValues::Decimal(c) => &c.slots,
-            LeafValues::Bytes(c) => &c.slots,
-            LeafValues::Uuid(c) => &c.slots,
-        }
+        each_column!(&self.values, column => &column.slots)
     }
 
     pub fn has_newest(&self, slot: usize) -> bool {
@@ -408,18 +415,7 @@ impl LeafColumn {
     }
 
     pub fn truncate(&mut self, slot: usize) {
-        match &mut self.values {
-            LeafValues::Boolean(c) => c.truncate(slot),
-            LeafValues::Int8(c) => c.truncate(slot),
-            LeafValues::Int16(c) => c.truncate(slot),
-            LeafValues::Int32(c) => c.truncate(slot),
-            LeafValues::Int64(c) => c.truncate(slot),
-            LeafValues::Float(c) => c.truncate(slot),
-            LeafValues::Double(c) => c.truncate(slot),
-            LeafValues::Decimal(c) => c.truncate(slot),
-            LeafValues::Bytes(c) => c.truncate(slot),
-            LeafValues::Uuid(c) => c.truncate(slot),
-        }
+        each_column!(&mut self.values, column => column.truncate(slot))
     }
 
     /// The column as an Arrow array of `length` slots, of type `text` if it has text; the column is empty afterwards.

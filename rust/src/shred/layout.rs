@@ -39,10 +39,10 @@ pub enum Typed {
 }
 
 #[derive(Debug, Clone, PartialEq)]
-pub struct ShreddedField {
+pub struct ShreddedField<G = Group> {
     pub name: String,
     pub position: usize,
-    pub group: Group,
+    pub group: G,
 }
 
 impl Layout {
@@ -116,24 +116,34 @@ impl Typed {
     }
 
     fn object(fields: &Fields, path: &str, depth: usize) -> Result<Self> {
-        let mut seen = HashSet::new();
-        let mut shredded = Vec::with_capacity(fields.len());
-        for (position, field) in fields.iter().enumerate() {
-            if !seen.insert(field.name()) {
-                return Err(invalid(path, &format!("it has two shredded fields called {:?}", field.name())));
-            }
-            let mut field_path = path.to_owned();
-            push_field(&mut field_path, field.name());
-            let group = group_of(field, field_path, depth)?;
-            shredded.push(ShreddedField { name: field.name().clone(), position, group });
-        }
-        shredded.sort_by(|a, b| a.name.cmp(&b.name));
-        Ok(Self::Object(shredded))
+        shredded_fields(fields, path, invalid, |field, path| group_of(field, path, depth)).map(Self::Object)
     }
 
     fn list(element: &Field, path: &str, depth: usize) -> Result<Self> {
         group_of(element, format!("{path}[*]"), depth).map(|group| Self::List(Box::new(group)))
     }
+}
+
+/// The fields of an object in the order of their names, which are data, so that any name is valid.
+pub(crate) fn shredded_fields<G>(
+    fields: &Fields,
+    path: &str,
+    invalid: impl Fn(&str, &str) -> Error,
+    group_of: impl Fn(&Field, String) -> Result<G>,
+) -> Result<Vec<ShreddedField<G>>> {
+    let mut seen = HashSet::new();
+    let mut shredded = Vec::with_capacity(fields.len());
+    for (position, field) in fields.iter().enumerate() {
+        if !seen.insert(field.name()) {
+            return Err(invalid(path, &format!("it has two shredded fields called {:?}", field.name())));
+        }
+        let mut field_path = path.to_owned();
+        push_field(&mut field_path, field.name());
+        let group = group_of(field, field_path)?;
+        shredded.push(ShreddedField { name: field.name().clone(), position, group });
+    }
+    shredded.sort_by(|a, b| a.name.cmp(&b.name));
+    Ok(shredded)
 }
 
 /// The type of a `typed_value` of scalars.

@@ -27,6 +27,7 @@ use crate::error::{Error, Result};
 #[derive(Debug)]
 pub struct CastBuilder {
     column: Column,
+    target: DataType,
     casting: Casting,
 }
 
@@ -64,6 +65,27 @@ enum Column {
     List(ListColumn),
     Struct(StructColumn),
     Map(MapColumn),
+}
+
+/// Match a column: `$work` on the builder of a scalar one, and arms for the others.
+macro_rules! each_scalar {
+    ($column:expr, $builder:ident => $work:expr, { $($others:tt)* }) => {
+        match $column {
+            Column::Boolean($builder) => $work,
+            Column::Int8($builder) => $work,
+            Column::Int16($builder) => $work,
+            Column::Int32($builder) => $work,
+            Column::Int64($builder) => $work,
+            Column::Float($builder) => $work,
+            Column::Double($builder) => $work,
+            Column::Decimal { builder: $builder, .. } => $work,
+            Column::Date($builder) => $work,
+            Column::Timestamp($builder) | Column::TimestampNtz($builder) => $work,
+            Column::Binary($builder) => $work,
+            Column::String(StringColumn { builder: $builder, .. }) => $work,
+            $($others)*
+        }
+    };
 }
 
 /// The number of distinct metadata whose keys a text column caches before it clears the cache.
@@ -147,7 +169,7 @@ impl CastBuilder {
                 return Err(Error::unsupported(format!("a Variant cannot be cast to {}", sql_name(other))));
             }
         };
-        Ok(CastBuilder { column, casting: casting.clone() })
+        Ok(CastBuilder { column, target: target.clone(), casting: casting.clone() })
     }
 
     /// Append the cast of `value`; a target that shows names (text, a struct, a map) needs its `metadata`.
@@ -190,25 +212,13 @@ impl CastBuilder {
         };
         match taken {
             Some(()) => Ok(()),
-            None if self.casting.strict => Err(cannot_cast(value, &self.data_type())),
+            None if self.casting.strict => Err(cannot_cast(value, &self.target)),
             None => self.append_null(),
         }
     }
 
     fn append_null(&mut self) -> Result<()> {
-        match &mut self.column {
-            Column::Boolean(column) => column.append_null(),
-            Column::Int8(column) => column.append_null(),
-            Column::Int16(column) => column.append_null(),
-            Column::Int32(column) => column.append_null(),
-            Column::Int64(column) => column.append_null(),
-            Column::Float(column) => column.append_null(),
-            Column::Double(column) => column.append_null(),
-            Column::Decimal { builder, .. } => builder.append_null(),
-            Column::Date(column) => column.append_null(),
-            Column::Timestamp(column) | Column::TimestampNtz(column) => column.append_null(),
-            Column::Binary(column) => column.append_null(),
-            Column::String(column) => column.builder.append_null(),
+        each_scalar!(&mut self.column, column => column.append_null(), {
             Column::Variant(column) => column.append_null(),
             Column::List(column) => column.end(false)?,
             Column::Map(column) => column.end(false)?,
@@ -216,49 +226,15 @@ impl CastBuilder {
                 column.nulls.append_null();
                 return column.children.iter_mut().try_for_each(CastBuilder::append_null);
             }
-        }
+        });
         Ok(())
-    }
-
-    fn data_type(&self) -> DataType {
-        match &self.column {
-            Column::Boolean(_) => DataType::Boolean,
-            Column::Int8(_) => DataType::Int8,
-            Column::Int16(_) => DataType::Int16,
-            Column::Int32(_) => DataType::Int32,
-            Column::Int64(_) => DataType::Int64,
-            Column::Float(_) => DataType::Float32,
-            Column::Double(_) => DataType::Float64,
-            Column::Decimal { precision, scale, .. } => DataType::Decimal128(*precision, *scale as i8),
-            Column::Date(_) => DataType::Date32,
-            Column::Timestamp(_) => DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into())),
-            Column::TimestampNtz(_) => DataType::Timestamp(TimeUnit::Microsecond, None),
-            Column::Binary(_) => DataType::Binary,
-            Column::String(_) => DataType::Utf8,
-            Column::Variant(column) => DataType::Struct(column.fields.clone()),
-            Column::List(column) => DataType::List(column.field.clone()),
-            Column::Struct(column) => DataType::Struct(column.fields.clone()),
-            Column::Map(column) => DataType::Map(column.entries.clone(), false),
-        }
     }
 
     /// The column of all values appended.
     pub fn finish(mut self) -> Result<ArrayRef> {
-        Ok(match &mut self.column {
-            Column::Boolean(column) => Arc::new(column.finish()),
-            Column::Int8(column) => Arc::new(column.finish()),
-            Column::Int16(column) => Arc::new(column.finish()),
-            Column::Int32(column) => Arc::new(column.finish()),
-            Column::Int64(column) => Arc::new(column.finish()),
-            Column::Float(column) => Arc::new(column.finish()),
-            Column::Double(column) => Arc::new(column.finish()),
-            Column::Decimal { builder, .. } => Arc::new(builder.finish()),
-            Column::Date(column) => Arc::new(column.finish()),
-            Column::Timestamp(column) | Column::TimestampNtz(column) => Arc::new(column.finish()),
-            Column::Binary(column) => Arc::new(column.finish()),
-            Column::String(column) => Arc::new(column.builder.finish()),
+        Ok(each_scalar!(&mut self.column, column => Arc::new(column.finish()), {
             _ => return self.finish_nested(),
-        })
+        }))
     }
 
     fn finish_nested(self) -> Result<ArrayRef> {
@@ -497,24 +473,12 @@ impl MapColumn {
 impl CastBuilder {
     /// The number of values appended.
     pub fn len(&self) -> usize {
-        match &self.column {
-            Column::Boolean(column) => column.len(),
-            Column::Int8(column) => column.len(),
-            Column::Int16(column) => column.len(),
-            Column::Int32(column) => column.len(),
-            Column::Int64(column) => column.len(),
-            Column::Float(column) => column.len(),
-            Column::Double(column) => column.len(),
-            Column::Decimal { builder, .. } => builder.len(),
-            Column::Date(column) => column.len(),
-            Column::Timestamp(column) | Column::TimestampNtz(column) => column.len(),
-            Column::Binary(column) => column.len(),
-            Column::String(column) => column.builder.len(),
+        each_scalar!(&self.column, column => column.len(), {
             Column::Variant(column) => column.nulls.len(),
             Column::List(column) => column.nulls.len(),
             Column::Struct(column) => column.nulls.len(),
             Column::Map(column) => column.nulls.len(),
-        }
+        })
     }
 
     pub fn is_empty(&self) -> bool {

@@ -1,15 +1,17 @@
 //! Arrow columns of scalars and of bytes, read value by value.
 
+use std::sync::Arc;
+
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
     Date32Type, Decimal32Type, Decimal64Type, Decimal128Type, Float32Type, Float64Type, Int8Type, Int16Type,
     Int32Type, Int64Type, Time64MicrosecondType, TimestampMicrosecondType, TimestampNanosecondType,
 };
 use arrow_array::{
-    Array, BinaryArray, BinaryViewArray, BooleanArray, FixedSizeBinaryArray, Int32Array, LargeBinaryArray,
-    LargeStringArray, PrimitiveArray, StringArray, StringViewArray, StructArray,
+    Array, ArrayRef, BinaryArray, BinaryViewArray, BooleanArray, FixedSizeBinaryArray, Int32Array,
+    LargeBinaryArray, LargeStringArray, PrimitiveArray, StringArray, StringViewArray, StructArray,
 };
-use arrow_schema::{DataType, TimeUnit};
+use arrow_schema::{DataType, FieldRef, TimeUnit};
 
 use super::{Decimal, MAX_DECIMAL_DIGITS, Value, malformed};
 use crate::error::{Error, Result};
@@ -22,6 +24,14 @@ pub fn leaf_count(data_type: &DataType) -> usize {
             leaf_count(element.data_type())
         }
         _ => 1,
+    }
+}
+
+/// `field` with the type of its column.
+pub fn with_type(field: &FieldRef, column: &ArrayRef) -> FieldRef {
+    match field.data_type() == column.data_type() {
+        true => field.clone(),
+        false => Arc::new(field.as_ref().clone().with_data_type(column.data_type().clone())),
     }
 }
 

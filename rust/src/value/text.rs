@@ -1,5 +1,6 @@
 //! Scalars as text, as Spark prints them: in `to_json` and in casts to string.
 
+use std::fmt::LowerExp;
 use std::io::Write;
 
 use super::{Decimal, Zone};
@@ -117,13 +118,7 @@ pub fn double(out: &mut Vec<u8>, value: f64) {
     if let Some(name) = not_a_number(value) {
         return out.extend_from_slice(name);
     }
-    let mut text = Shortest::default();
-    // Two digits are tried where one would do: 4.9E-324.
-    if write!(text, "{value:e}").is_ok() && text.digits().len() == 1 {
-        text = Shortest::default();
-        drop(write!(text, "{value:.1e}"));
-    }
-    scientific(out, &text);
+    scientific(out, &shortest(value));
 }
 
 /// Append a float as Java's `Float.toString` does.
@@ -131,12 +126,17 @@ pub fn float(out: &mut Vec<u8>, value: f32) {
     if let Some(name) = not_a_number(value.into()) {
         return out.extend_from_slice(name);
     }
+    scientific(out, &shortest(value));
+}
+
+fn shortest(value: impl LowerExp) -> Shortest {
     let mut text = Shortest::default();
+    // Two digits are tried where one would do: 4.9E-324.
     if write!(text, "{value:e}").is_ok() && text.digits().len() == 1 {
         text = Shortest::default();
         drop(write!(text, "{value:.1e}"));
     }
-    scientific(out, &text);
+    text
 }
 
 /// How Java prints a number that is not a JSON number.

@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
-use arrow_array::{Array, ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions, StructArray};
+use arrow_array::{ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions, StructArray};
 use arrow_buffer::BooleanBufferBuilder;
 use arrow_schema::{DataType, FieldRef, Fields, Schema};
 use arrow_select::filter::filter_record_batch;
@@ -20,6 +20,7 @@ use super::leaf::{LeafDecoder, Levels, Step};
 use super::strings::{Keep, Strings};
 use super::values::{Booleans, Numbers, Values};
 use super::{Result, broken};
+use crate::value::column::{leaf_count, with_type};
 
 /// The encodings of values, as the format numbers them: PLAIN and both for keys of a dictionary, which all types have,
 /// then RLE and the three DELTA encodings.
@@ -142,16 +143,6 @@ impl Planner<'_> {
                 Some(Node::Other)
             }
         }
-    }
-}
-
-fn leaf_count(data_type: &DataType) -> usize {
-    match data_type {
-        DataType::Struct(fields) => fields.iter().map(|field| leaf_count(field.data_type())).sum(),
-        DataType::List(element) | DataType::LargeList(element) | DataType::Map(element, _) => {
-            leaf_count(element.data_type())
-        }
-        _ => 1,
     }
 }
 
@@ -379,7 +370,7 @@ impl Node {
             Node::Other => others.next().ok_or_else(lacks),
             Node::Leaf(field, leaf) => {
                 let (array, _) = decoded.get(*leaf).ok_or_else(lacks)?;
-                Ok((typed(field, array), array.clone()))
+                Ok((with_type(field, array), array.clone()))
             }
             Node::Struct { field, level, children, leaf, has_others } => {
                 let inner = if *has_others { Some(others.next().ok_or_else(lacks)?.1) } else { None };
@@ -392,16 +383,8 @@ impl Node {
                 let (_, levels) = decoded.get(*leaf).ok_or_else(lacks)?;
                 let nulls = level.and_then(|level| levels.nulls(level));
                 let array: ArrayRef = Arc::new(StructArray::try_new(fields.into(), columns, nulls)?);
-                Ok((typed(field, &array), array))
+                Ok((with_type(field, &array), array))
             }
         }
-    }
-}
-
-/// `field` with the type of its column.
-fn typed(field: &FieldRef, array: &ArrayRef) -> FieldRef {
-    match field.data_type() == array.data_type() {
-        true => field.clone(),
-        false => Arc::new(field.as_ref().clone().with_data_type(array.data_type().clone())),
     }
 }
