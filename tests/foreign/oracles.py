@@ -11,6 +11,7 @@ from urllib.parse import unquote, urlsplit
 import pyarrow as pa
 import pyarrow.parquet as pq
 from deltalake import DeltaTable, QueryBuilder
+from support.tables import read_actions
 
 MANY_ROWS = 10_000
 """The number of rows from which tables without nested columns are compared with Arrow."""
@@ -35,13 +36,8 @@ def pyarrow(table: Path) -> pa.Table:
 
 def no_rows(table: Path) -> pa.Table:
     """Return an empty table with the columns of the only metaData in the log."""
-    actions = [
-        json.loads(line)
-        for commit in sorted((table / "_delta_log").glob("*.json"))
-        for line in commit.read_text(encoding="utf-8").splitlines()
-    ]
-    (schema,) = (json.loads(each["metaData"]["schemaString"]) for each in actions if "metaData" in each)
-    return pa.table({field["name"]: [] for field in schema["fields"]})
+    [metadata] = read_actions(table, "metaData")
+    return pa.table({field["name"]: [] for field in json.loads(metadata["schemaString"])["fields"]})
 
 
 ORACLES: Mapping[str, Callable[[Path], pa.Table]] = {

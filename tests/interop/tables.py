@@ -1,8 +1,7 @@
-"""Rows of a table as Spark and we read them, and the actions in its log."""
+"""Rows of a table as Spark and we read them."""
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -30,10 +29,3 @@ def rows_by_us(table: Path, columns: dict[str, str], where: str | None = None) -
 def in_order(rows: Any) -> list[dict[str, Any]]:
     """Return rows sorted by their text, because rows with nulls cannot be compared."""
     return sorted(rows, key=str)
-
-
-def actions(table: Path, kind: str) -> list[dict[str, Any]]:
-    """Return the actions of one kind in all commits, in order."""
-    commits = sorted((table / "_delta_log").glob("*.json"))
-    lines = [json.loads(line) for commit in commits for line in commit.read_text().splitlines()]
-    return [line[kind] for line in lines if kind in line]

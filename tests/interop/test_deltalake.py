@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from interop.corpus import json_table, read_lines
+from support.tables import read_actions
 
 import delta_variant as dv
 
@@ -24,9 +25,7 @@ def table(corpora: Path, tmp_path: Path) -> Path:
 
 
 def _adds(table: Path) -> dict[str, dict[str, object]]:
-    commits = sorted((table / "_delta_log").glob("*.json"))
-    actions = [json.loads(line) for commit in commits for line in commit.read_text().splitlines()]
-    return {action["add"]["path"]: action["add"] for action in actions if "add" in action}
+    return {add["path"]: add for add in read_actions(table, "add")}
 
 
 def test_deltalake_reads_our_files_with_their_row_counts(table: Path):

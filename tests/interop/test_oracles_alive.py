@@ -9,6 +9,7 @@ from pathlib import Path
 import duckdb
 import pytest
 from pyspark.sql import SparkSession
+from support.tables import read_actions
 
 
 def test_spark_writes_a_shredded_table_with_variant_statistics_and_reads_it_back(
@@ -24,10 +25,9 @@ def test_spark_writes_a_shredded_table_with_variant_statistics_and_reads_it_back
     rows = spark.sql(f"SELECT id, to_json(event) AS text FROM delta.`{table}` ORDER BY id").collect()
     assert [(row.id, row.text) for row in rows] == [(number, f'{{"a":{number}}}') for number in range(100)]
 
-    actions = [json.loads(line) for line in (table / "_delta_log" / f"{0:020}.json").read_text().splitlines()]
-    protocol = next(action["protocol"] for action in actions if "protocol" in action)
+    [protocol] = read_actions(table, "protocol", 0)
     assert {"variantType", "variantShredding"} <= set(protocol["readerFeatures"])
-    stats = json.loads(next(action["add"]["stats"] for action in actions if "add" in action))
+    stats = json.loads(read_actions(table, "add", 0)[0]["stats"])
     assert stats["numRecords"] == 100
     assert stats["nullCount"] == {"id": 0, "event": 0}
     assert stats["minValues"].keys() == stats["maxValues"].keys() == {"id", "event"}

@@ -11,8 +11,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from interop.corpus import json_table, read_lines
-from interop.tables import actions, load, rows_by_spark, rows_by_us
+from interop.tables import load, rows_by_spark, rows_by_us
 from pyspark.sql import SparkSession
+from support.tables import read_actions
 
 import delta_variant as dv
 from delta_variant.log.checkpoints import reading as checkpoint_reading
@@ -89,7 +90,7 @@ def test_we_read_the_checkpoint_of_spark_with_its_statistics(
             named_struct('x', 1, 'w', parse_json('{{"b":' || id || '}}')), 'a b%',
             TIMESTAMP'2020-01-01 00:00:00' FROM range({first}, {first + 10}, 1, 1)"""
         )
-    expected = {decode_path(add["path"]): add["stats"] for add in actions(table, "add")}
+    expected = {decode_path(add["path"]): add["stats"] for add in read_actions(table, "add")}
     assert any((table / "_delta_log").glob(f"{2:020d}.checkpoint*"))
     forget_commits(table, 2)
 

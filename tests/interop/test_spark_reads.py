@@ -13,8 +13,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from interop.corpus import CORPORA, json_table, read_lines, write_texts
-from interop.tables import actions, in_order, load, rows_by_spark, rows_by_us
+from interop.tables import in_order, load, rows_by_spark, rows_by_us
 from pyspark.sql import DataFrame, SparkSession
+from support.tables import read_actions
 
 import delta_variant as dv
 
@@ -311,7 +312,7 @@ def test_history_and_detail_report_our_operations(spark: SparkSession, tmp_path:
     assert newest.operationMetrics == {
         "numFiles": "3",
         "numOutputRows": "12",
-        "numOutputBytes": str(sum(add["size"] for add in actions(table, "add")[3:])),
+        "numOutputBytes": str(sum(add["size"] for add in read_actions(table, "add")[3:])),
     }
     assert (newest.readVersion, newest.isBlindAppend) == (0, True)
     assert newest.engineInfo.startswith("delta-variant/")
@@ -319,7 +320,7 @@ def test_history_and_detail_report_our_operations(spark: SparkSession, tmp_path:
     [detail] = spark.sql(f"DESCRIBE DETAIL delta.`{table}`").collect()
     assert (detail.name, detail.description) == ("events", "what happened")
     assert (detail.numFiles, detail.partitionColumns) == (6, ["day"])
-    assert detail.sizeInBytes == sum(add["size"] for add in actions(table, "add"))
+    assert detail.sizeInBytes == sum(add["size"] for add in read_actions(table, "add"))
     assert {"variantType", "variantShredding"} <= set(detail.tableFeatures)
     assert dict(detail.properties)["delta.enableVariantShredding"] == "true"
 

@@ -10,8 +10,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from interop.corpus import CORPORA, json_table, read_lines
-from interop.tables import actions, rows_by_spark, rows_by_us
+from interop.tables import rows_by_spark, rows_by_us
 from pyspark.sql import SparkSession
+from support.tables import read_actions
 
 import delta_variant as dv
 
@@ -35,7 +36,7 @@ def table(
 def test_spark_decodes_our_bounds_and_derives_the_same_from_our_footer(spark: SparkSession, table: Path):
     jvm: Any = spark._jvm
     codec = _scala_object(jvm, "org.apache.spark.sql.delta.util.DeltaStatsJsonUtils")
-    [add] = actions(table, "add")
+    [add] = read_actions(table, "add")
     derived = _derived_from_footer(spark, table / add["path"])
     stats = json.loads(add["stats"])
 
@@ -54,7 +55,7 @@ def test_spark_decodes_and_derives_our_bounds_within_structs(spark: SparkSession
     data = pa.StructArray.from_arrays([pa.array(range(4)), variants], fields=fields)
     dv.write_table(str(tmp_path / "table"), pa.table({"s": data}))
     codec = _scala_object(spark._jvm, "org.apache.spark.sql.delta.util.DeltaStatsJsonUtils")
-    [add] = actions(tmp_path / "table", "add")
+    [add] = read_actions(tmp_path / "table", "add")
     stats = json.loads(add["stats"])
     assert stats["nullCount"] == {"s": {"n": 0, "event": 1}}
 
@@ -69,7 +70,7 @@ def test_spark_decodes_and_derives_our_bounds_within_structs(spark: SparkSession
 def test_our_bounds_contain_every_value_that_spark_reads(spark: SparkSession, table: Path):
     jvm: Any = spark._jvm
     codec = _scala_object(jvm, "org.apache.spark.sql.delta.util.DeltaStatsJsonUtils")
-    stats = json.loads(actions(table, "add")[0]["stats"])
+    stats = json.loads(read_actions(table, "add")[0]["stats"])
     least, greatest = (
         json.loads(codec.decodeVariantFromZ85(stats[side]["event"]).toString()) for side, _ in SIDES
     )
@@ -96,7 +97,7 @@ def test_our_bounds_contain_every_value_that_spark_reads(spark: SparkSession, ta
 def test_a_checkpoint_of_spark_keeps_our_statistics_and_both_read_it(spark: SparkSession, table: Path):
     columns = {"line": "line", "text": "to_json(event)"}
     dv.write_table(str(table), json_table(['{"a":1}'], 1_000), mode="append")
-    before = {add["path"]: add["stats"] for add in actions(table, "add")}
+    before = {add["path"]: add["stats"] for add in read_actions(table, "add")}
     rows = rows_by_us(table, columns)
 
     delta_log = _scala_object(spark._jvm, "org.apache.spark.sql.delta.DeltaLog")

@@ -19,6 +19,7 @@ import pytest
 from support.commits import commit_actions
 from support.errors import raises_at
 from support.intercepted_store import commit_first, intercept
+from support.tables import read_commit
 
 import delta_variant as dv
 from delta_variant.errors import CommitConflictError, MalformedLogError
@@ -95,11 +96,6 @@ def replace_files(snapshot: Snapshot, removed: pa.Table, adds: Any, **others: An
     context = commit_context("DELETE", {}, {}, CommitOptions())
     reads = Reads(removed, lambda adds: False)
     return transaction.replace_files(snapshot, removed, adds, context=context, reads=reads, **others)
-
-
-def lines(root: Path, version: int) -> list[dict[str, Any]]:
-    text = (root / "_delta_log" / f"{version:020d}.json").read_text()
-    return [json.loads(line) for line in text.splitlines()]
 
 
 def changes(root: Path, version: int) -> list[Any]:
@@ -184,9 +180,9 @@ class TestCommits:
         transaction.add_files(
             snapshot, files_table([add(1), add(2)]), context=commit_context("WRITE", {}, {}, CommitOptions())
         )
-        adds = [line["add"] for line in lines(tmp_path, 2) if "add" in line]
+        adds = [line["add"] for line in read_commit(tmp_path, 2) if "add" in line]
         assert [(each["baseRowId"], each["defaultRowCommitVersion"]) for each in adds] == [(10, 2), (12, 2)]
-        (record,) = [line["domainMetadata"] for line in lines(tmp_path, 2) if "domainMetadata" in line]
+        (record,) = [line["domainMetadata"] for line in read_commit(tmp_path, 2) if "domainMetadata" in line]
         assert json.loads(record["configuration"]) == {"rowIdHighWaterMark": 14}
         checksum = json.loads((tmp_path / "_delta_log" / f"{2:020d}.crc").read_text())
         assert [each["configuration"] for each in checksum["domainMetadata"]] == [record["configuration"]]

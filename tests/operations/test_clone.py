@@ -13,6 +13,7 @@ import pytest
 from support.intercepted_store import commit_first, intercept
 from support.memory_objects import MemoryObjects
 from support.planting import plant_vector, plant_vector_file
+from support.tables import read_commit
 
 import delta_variant as dv
 from delta_variant.storage.store import Store
@@ -33,8 +34,8 @@ def ids(table: Any) -> list[int]:
 def actions(table: Path) -> dict[str, list[Any]]:
     """Return the actions of version 0 by kind."""
     found: dict[str, list[Any]] = {}
-    for line in (table / "_delta_log" / f"{0:020}.json").read_text(encoding="utf-8").splitlines():
-        for kind, action in json.loads(line).items():
+    for each in read_commit(table, 0):
+        for kind, action in each.items():
             found.setdefault(kind, []).append(action)
     return found
 

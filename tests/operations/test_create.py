@@ -10,6 +10,7 @@ from typing import Any
 import deltalake
 import pyarrow as pa
 import pytest
+from support.tables import read_actions, read_commit
 
 import delta_variant as dv
 
@@ -24,8 +25,7 @@ DEFINITIONS = [
 
 
 def protocol_of(table: Path) -> dict[str, Any]:
-    lines = (table / "_delta_log" / f"{0:020}.json").read_text().splitlines()
-    [protocol] = [action["protocol"] for line in lines if "protocol" in (action := json.loads(line))]
+    [protocol] = read_actions(table, "protocol", 0)
     return protocol
 
 
@@ -177,8 +177,7 @@ def test_a_column_can_have_variants_inside_its_type(tmp_path: Path, is_sql: bool
 
 
 def actions_of(table: Path) -> dict[str, dict[str, Any]]:
-    lines = (table / "_delta_log" / f"{0:020}.json").read_text().splitlines()
-    return {kind: action for line in lines for kind, action in json.loads(line).items()}
+    return {kind: action for each in read_commit(table, 0) for kind, action in each.items()}
 
 
 CLUSTERED = ["id bigint", "`a.b` date", "s struct<x: struct<y: string>, n: decimal(5,2)>", "v variant"]

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.tables import read_commit
 from support.vectors import deleted_rows
 
 import delta_variant as dv
@@ -36,8 +37,7 @@ def ids(table: dv.Table, **options: Any) -> list[int]:
 
 def commit_of(table: dv.Table, version: int) -> dict[str, list[dict[str, Any]]]:
     actions: dict[str, list[dict[str, Any]]] = {}
-    for line in Path(table.table_uri, "_delta_log", f"{version:020}.json").read_text().splitlines():
-        ((kind, action),) = json.loads(line).items()
+    for ((kind, action),) in map(dict.items, read_commit(table.table_uri, version)):
         actions.setdefault(kind, []).append(action)
     return actions
 

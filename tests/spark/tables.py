@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -51,10 +50,3 @@ def listed_files(table: Path) -> set[str]:
 def rows(table: Path, **columns: str) -> list[dict[str, Any]]:
     """Return columns of a table with our own reader, sorted by their text."""
     return sorted(dv.read_table(table, columns=columns).to_table().to_pylist(), key=str)
-
-
-def commits(table: Path, kind: str) -> list[dict[str, Any]]:
-    """Return the actions of one kind in all commits."""
-    log = sorted((table / "_delta_log").glob("*.json"))
-    lines = [json.loads(line) for path in log for line in path.read_text("utf-8").splitlines()]
-    return [line[kind] for line in lines if kind in line]

@@ -10,7 +10,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
-from spark.tables import commits, data_files, finished, on_spark, rows, write_frame
+from spark.tables import data_files, finished, on_spark, rows, write_frame
+from support.tables import read_actions
 
 import delta_variant as dv
 from delta_variant import spark as dvs
@@ -132,12 +133,12 @@ def test_the_partitions_of_a_write_are_compacted_in_a_commit_of_its_own(
     actions = [
         action
         for kind in ("add", "remove")
-        for action in commits(table, kind)[-4 if kind == "remove" else -1 :]
+        for action in read_actions(table, kind)[-4 if kind == "remove" else -1 :]
     ]
     assert {action["dataChange"] for action in actions} == {False}
     assert rows(table, id="id", n="event:n::int") == [{"id": n, "n": n} for n in range(7)]
     # Nothing is left but the files that were replaced.
-    removed = {action["path"] for action in commits(table, "remove")}
+    removed = {action["path"] for action in read_actions(table, "remove")}
     assert data_files(table) == set(dv.load_snapshot(table).files["path"].to_pylist()) | removed
 
 

@@ -10,7 +10,8 @@ import pyarrow as pa
 import pytest
 from pyspark import TaskContext
 from pyspark.sql import DataFrame, SparkSession
-from spark.tables import commits, data_files, listed_files, on_spark, rows, write_frame
+from spark.tables import data_files, listed_files, on_spark, rows, write_frame
+from support.tables import read_actions
 
 import delta_variant as dv
 from delta_variant import spark as dvs
@@ -184,7 +185,7 @@ def test_the_size_of_batches_does_not_change_the_table(spark: SparkSession, tmp_
             merge = on_spark(spark, table).merge(source, ON, variant_columns=["event"])
             merge.when_matched_delete().when_not_matched_insert_all().execute()
             files[size] = [
-                (add["partitionValues"], add["stats"], add["size"]) for add in commits(table, "add")
+                (add["partitionValues"], add["stats"], add["size"]) for add in read_actions(table, "add")
             ]
     finally:
         spark.conf.set(BATCH, before)

@@ -9,8 +9,7 @@ from urllib.parse import unquote
 import pytest
 from operations.test_vacuum import age, append, put
 from pyspark.sql import SparkSession
-from spark.tables import commits
-from support.tables import list_files
+from support.tables import list_files, read_actions
 
 import delta_variant as dv
 from delta_variant.errors import (
@@ -57,7 +56,7 @@ def test_a_vacuum_deletes_and_records_the_unused_files(
     assert ids(table) == [1, 3, 5]
     left = {path for path in list_files(table) if not path.startswith("_delta_log")}
     assert left == {path for path in before if not path.startswith("_delta_log")} - set(result.files)
-    *_, start, end = commits(table, "commitInfo")
+    *_, start, end = read_actions(table, "commitInfo")
     assert (start["operation"], end["operation"], result.version) == ("VACUUM START", "VACUUM END", 5)
     assert start["operationMetrics"]["numFilesToDelete"] == str(count)
     assert (end["operationMetrics"], end["operationParameters"]) == (

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
+from support.tables import read_commit
 
 import delta_variant as dv
 from delta_variant.errors import StoreError
@@ -35,8 +36,8 @@ def rows(table: Path) -> list[tuple[Any, ...]]:
 def actions(table: Path) -> dict[str, list[Any]]:
     """Return the actions of version 0 by kind, with JSON texts in them as values."""
     found: dict[str, list[Any]] = {}
-    for line in (table / "_delta_log" / f"{0:020}.json").read_text(encoding="utf-8").splitlines():
-        for kind, action in json.loads(line).items():
+    for each in read_commit(table, 0):
+        for kind, action in each.items():
             for name in {"configuration", "schemaString", "stats"} & set(action):
                 if isinstance(action[name], str):
                     action[name] = json.loads(action[name])

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 from pyspark.sql import SparkSession
+from support.tables import read_commit
 
 import delta_variant as dv
 
@@ -15,10 +15,7 @@ COLUMNS = ["id bigint", "`a.b` string", "s struct<`x`: date, n: decimal(5,2)>"]
 
 def actions(table: Path) -> dict[str, Any]:
     """Return the actions of version 0 by kind, without what differs between any two tables."""
-    text = (table / "_delta_log" / f"{0:020}.json").read_text(encoding="utf-8")
-    found: dict[str, Any] = {
-        kind: each for line in text.splitlines() for kind, each in json.loads(line).items()
-    }
+    found: dict[str, Any] = {kind: each for line in read_commit(table, 0) for kind, each in line.items()}
     found["protocol"]["writerFeatures"].sort()
     for name in ("id", "createdTime"):
         del found["metaData"][name]

@@ -13,7 +13,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, DataFrameWriter, SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceReader
 from pyspark.sql.types import StructType as SparkStruct
-from spark.tables import commits, data_files, listed_files, rows
+from spark.tables import data_files, listed_files, rows
+from support.tables import read_actions
 
 import delta_variant as dv
 from delta_variant import spark as dvs
@@ -55,8 +56,8 @@ def test_rows_are_appended_and_read_by_paths(source: SparkSession, tmp_path: Pat
     table = tmp_path / "t"
     writer(events(source), partition_by="part", configuration='{"delta.appendOnly":"true"}').save(str(table))
     writer(events(source, 60)).save(str(table))
-    assert len(commits(table, "commitInfo")) == 2
-    assert commits(table, "metaData")[0]["configuration"]["delta.appendOnly"] == "true"
+    assert len(read_actions(table, "commitInfo")) == 2
+    assert read_actions(table, "metaData")[0]["configuration"]["delta.appendOnly"] == "true"
     assert data_files(table) == listed_files(table)
 
     read = source.read.format("delta_variant")

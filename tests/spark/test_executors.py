@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import random
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
@@ -14,6 +13,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 from spark.twins import FEATURES, content, orphans, outcome, twins
+from support.tables import read_log
 from write.test_row_tracking import tracked
 
 import delta_variant as dv
@@ -115,8 +115,7 @@ def actions(table: Path, after: int) -> list[Any]:
             known["path"] = numbers.get(fields["path"], fields["path"])
         return {kind: known}
 
-    commits = sorted((table / "_delta_log").glob("*.json"))[after + 1 :]
-    return [[without_names(json.loads(line)) for line in path.read_text().splitlines()] for path in commits]
+    return [list(map(without_names, commit)) for commit in read_log(table)[after + 1 :]]
 
 
 def test_a_write_has_the_same_task_rows_bounds_and_commits(

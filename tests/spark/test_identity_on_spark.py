@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
+from support.tables import read_commit
 
 import delta_variant as dv
 from delta_variant import spark as dvs
@@ -27,10 +28,7 @@ COLUMNS = [
 
 def actions(table: Path) -> dict[str, Any]:
     """Return the actions of version 0 by kind, without what differs between any two tables."""
-    text = (table / "_delta_log" / f"{0:020}.json").read_text(encoding="utf-8")
-    found: dict[str, Any] = {
-        kind: each for line in text.splitlines() for kind, each in json.loads(line).items()
-    }
+    found: dict[str, Any] = {kind: each for line in read_commit(table, 0) for kind, each in line.items()}
     found["protocol"]["writerFeatures"].sort()
     metadata = found["metaData"]
     metadata["schemaString"] = json.loads(metadata["schemaString"])

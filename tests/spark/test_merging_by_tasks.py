@@ -18,8 +18,9 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import max_by
 from spark.driver import counted, counting, drop_stored_rows
-from spark.tables import commits, data_files, finished, listed_files, on_spark, rows, write_frame
+from spark.tables import data_files, finished, listed_files, on_spark, rows, write_frame
 from spark.twins import FEATURES, content, orphans, outcome, random_event, twins
+from support.tables import read_actions
 from write.test_row_tracking import tracked
 
 import delta_variant as dv
@@ -339,8 +340,10 @@ def test_the_source_is_computed_once_and_not_for_a_repeated_merge(spark: SparkSe
     assert counted(counts) == 100
     assert merge().repeated
     assert counted(counts) == 100
-    assert [info.get("userMetadata") for info in commits(table, "commitInfo")] == [None, "mine"]
-    assert data_files(table) - listed_files(table) == {remove["path"] for remove in commits(table, "remove")}
+    assert [info.get("userMetadata") for info in read_actions(table, "commitInfo")] == [None, "mine"]
+    assert data_files(table) - listed_files(table) == {
+        remove["path"] for remove in read_actions(table, "remove")
+    }
 
 
 def fail(monkeypatch: pytest.MonkeyPatch, module: Any, name: str, times: int) -> None:
@@ -404,7 +407,7 @@ def test_a_job_that_fails_or_conflicts_commits_nothing_and_leaves_no_files(
     with pytest.raises(CommitConflictError):
         merge.execute()
     assert data_files(table) == before
-    assert commits(table, "commitInfo")[-1]["operation"] == "DELETE"
+    assert read_actions(table, "commitInfo")[-1]["operation"] == "DELETE"
 
 
 def test_a_merge_that_is_repeated_after_a_crash_removes_the_files_of_the_crash(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -16,6 +15,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from spark.spark_ui import SparkUI, spark_ui
 from spark.test_streams import add_lines, into_table
+from support.tables import read_actions
 
 import delta_variant as dv
 from delta_variant import spark as dvs
@@ -99,9 +99,7 @@ def metrics_of(ui: SparkUI, name: str) -> dict[str, str]:
 
 def sizes(table: dv.Table, version: int) -> list[str]:
     """Return the sizes of the files that a version adds, as Spark shows them."""
-    commit = Path(table.table_uri, "_delta_log", f"{version:020}.json").read_text("utf-8")
-    actions = [json.loads(line) for line in commit.splitlines()]
-    return [f"{action['add']['size']:.1f} B" for action in actions if "add" in action]
+    return [f"{add['size']:.1f} B" for add in read_actions(table.table_uri, "add", version)]
 
 
 @pytest.mark.classic("descriptions of jobs, and metrics in the UI")

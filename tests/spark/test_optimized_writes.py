@@ -9,7 +9,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
-from spark.tables import commits, data_files, finished, listed_files, rows, write_frame
+from spark.tables import data_files, finished, listed_files, rows, write_frame
+from support.tables import read_actions
 from write.test_row_rules import planted
 
 import delta_variant as dv
@@ -73,7 +74,7 @@ def test_a_partitioned_write_has_one_file_for_each_small_partition(spark: SparkS
         ({"id": n, "n": n, "part": n % 4} for n in [*range(200), *range(200)]), key=str
     )
     assert data_files(table) == listed_files(table)
-    metrics = commits(table, "commitInfo")[0]["operationMetrics"]
+    metrics = read_actions(table, "commitInfo")[0]["operationMetrics"]
     assert (metrics["numFiles"], metrics["numOutputRows"]) == ("4", "200")
 
 
@@ -235,5 +236,5 @@ def test_a_stream_writes_optimized_batches(spark: SparkSession, tmp_path: Path):
     stream = spark.readStream.option("maxFilesPerTrigger", 1).text(str(tmp_path / "lines")).repartition(4)
     query = stream.writeStream.foreachBatch(write).option("checkpointLocation", str(tmp_path / "c"))
     finished(query.trigger(availableNow=True).start())
-    assert len(commits(tmp_path / "t", "add")) == 2
+    assert len(read_actions(tmp_path / "t", "add")) == 2
     assert rows(tmp_path / "t", n="value:n::int") == sorted(({"n": n} for n in range(20)), key=str)

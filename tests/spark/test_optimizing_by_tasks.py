@@ -15,7 +15,8 @@ import pytest
 from pyspark import TaskContext
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
-from spark.tables import commits, data_files, listed_files, on_spark, rows, write_frame
+from spark.tables import data_files, listed_files, on_spark, rows, write_frame
+from support.tables import read_actions
 from write.test_row_tracking import tracked
 
 import delta_variant as dv
@@ -97,12 +98,12 @@ def test_the_plan_equals_that_of_one_process_and_is_executed(spark: SparkSession
     assert (done.version, done.groups, len(done.files)) == (4, plan.groups, len(plan.groups))
     assert rows(table, **COLUMNS) == before
     assert listed_files(table) == {file.path for file in done.files}
-    info = commits(table, "commitInfo")[-1]
+    info = read_actions(table, "commitInfo")[-1]
     assert (info["operation"], info["operationMetrics"]["numRemovedFiles"]) == (
         "OPTIMIZE",
         str(done.files_before),
     )
-    assert {remove["dataChange"] for remove in commits(table, "remove")} == {False}
+    assert {remove["dataChange"] for remove in read_actions(table, "remove")} == {False}
     paths = {path.path for file in done.files for path in file.variants["event"]}
     assert ("k",) in paths
     assert dv.audit_table(table, data=True).is_clean
@@ -147,7 +148,7 @@ def test_the_residual_rows_of_all_tasks_have_one_file(
     listed = {file.path for file in done.files}
     assert listed_files(table) == listed
     assert {path.name for path in table.glob("*.parquet")} - listed == {
-        remove["path"] for remove in commits(table, "remove")
+        remove["path"] for remove in read_actions(table, "remove")
     }
     assert dv.audit_table(table, data=True).is_clean
 
@@ -176,7 +177,10 @@ def test_rows_are_sorted_over_the_files_of_each_partition(spark: SparkSession, s
         assert found == sorted(found)
     explained = dv.read_table(shredded, where=f"{KEY} = 500").explain()
     assert explained.files_read <= len(done.groups)
-    assert json.loads(commits(shredded, "commitInfo")[-1]["operationParameters"]["sortBy"]) == [KEY, "id"]
+    assert json.loads(read_actions(shredded, "commitInfo")[-1]["operationParameters"]["sortBy"]) == [
+        KEY,
+        "id",
+    ]
 
 
 def test_a_z_order_of_tasks_skips_files_for_each_key(spark: SparkSession, tmp_path: Path):
@@ -195,7 +199,10 @@ def test_a_z_order_of_tasks_skips_files_for_each_key(spark: SparkSession, tmp_pa
     assert found["m"].to_pylist() == [number * 7919 % 8009 for number in range(8000)]
     for where in ("n = 100", "n = 5100", "m = 100", "m = 5100"):
         assert dv.read_table(tmp_path, where=where).explain().files_read <= 2 * len(done.files) ** 0.5
-    assert json.loads(commits(tmp_path, "commitInfo")[-1]["operationParameters"]["zOrderBy"]) == ["n", "m"]
+    assert json.loads(read_actions(tmp_path, "commitInfo")[-1]["operationParameters"]["zOrderBy"]) == [
+        "n",
+        "m",
+    ]
 
 
 def test_values_of_every_type_survive_the_sort(spark: SparkSession, tmp_path: Path):
@@ -281,7 +288,7 @@ def test_a_commit_that_conflicts_leaves_no_files(
     with pytest.raises(CommitConflictError, match="removed"):
         on_spark(spark, partitioned).optimize()
     assert len(rows(partitioned, id="id")) == 199
-    assert commits(partitioned, "commitInfo")[-1]["operation"] == "DELETE"
+    assert read_actions(partitioned, "commitInfo")[-1]["operation"] == "DELETE"
     assert data_files(partitioned) == there | listed_files(partitioned)
 
 

@@ -18,7 +18,8 @@ from pyspark import TaskContext
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from spark.driver import counted, counting
-from spark.tables import commits, data_files, listed_files, on_spark, rows, write_frame
+from spark.tables import data_files, listed_files, on_spark, rows, write_frame
+from support.tables import read_actions
 from write.test_row_rules import planted
 
 import delta_variant as dv
@@ -96,8 +97,8 @@ def test_json_text_becomes_a_variant_with_one_shredding_schema_for_all_files(spa
         "text": '{"n":1,"user":{"name":"u1"}}',
     }
     assert data_files(tmp_path / "t") == listed_files(tmp_path / "t")
-    assert commits(tmp_path / "t", "commitInfo")[0]["operationMetrics"]["numOutputRows"] == "100"
-    adds = commits(tmp_path / "t", "add")
+    assert read_actions(tmp_path / "t", "commitInfo")[0]["operationMetrics"]["numOutputRows"] == "100"
+    adds = read_actions(tmp_path / "t", "add")
     assert len(adds) == 3
     assert all(json.loads(add["stats"])["minValues"]["event"] for add in adds)
 
@@ -132,7 +133,7 @@ def test_each_task_writes_one_file_for_each_partition_of_the_table(spark: SparkS
     df = events(spark, 90).selectExpr("*", "nullif(id % 3, 2) AS day")
     result = write_frame(tmp_path / "t", df, variant_columns=["event"], partition_by="day")
     assert len(result.files) == 9
-    assert {add["partitionValues"]["day"] for add in commits(tmp_path / "t", "add")} == {"0", "1", None}
+    assert {add["partitionValues"]["day"] for add in read_actions(tmp_path / "t", "add")} == {"0", "1", None}
     found = rows(tmp_path / "t", id="id", day="day")
     assert found == sorted(({"id": n, "day": n % 3 if n % 3 < 2 else None} for n in range(90)), key=str)
 
@@ -144,7 +145,7 @@ def test_files_of_a_result_are_decoded_when_they_are_used(spark: SparkSession, t
     assert repr(result) == "WriteResult(version=0, rows=90, files=<9>)"
     assert [(file.path, file.bytes, file.stats.to_json()) for file in result.files] == [
         (actions.decode_path(add["path"]), add["size"], add["stats"])
-        for add in commits(tmp_path / "t", "add")
+        for add in read_actions(tmp_path / "t", "add")
     ]
     assert [file.rows for file in result.files] == 9 * [10]
     assert result.files[-1] == result.files[8] == tuple(result.files)[8]

@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from spark.tables import commits, data_files, listed_files
+from spark.tables import data_files, listed_files
 from support.planting import plant_vector
+from support.tables import read_actions
 
 import delta_variant as dv
 from delta_variant.protocol import properties
@@ -98,7 +99,7 @@ def content(table: Path) -> dict[str, Any]:
     snapshot = dv.load_snapshot(table)
     columns = ["id", "day", "n", "to_json(event) as event"]
     rows = dv.read_table(table, columns=columns).to_pylist()
-    (*_, info) = commits(table, "commitInfo")
+    (*_, info) = read_actions(table, "commitInfo")
     metrics = {name: n for name, n in info["operationMetrics"].items() if name not in METRICS_OF_FILES}
     found = {
         "rows": sorted(rows, key=str),
@@ -116,5 +117,5 @@ def content(table: Path) -> dict[str, Any]:
 
 def orphans(table: Path) -> set[str]:
     """Return the files of a table that no version and no change feed has."""
-    known = {action["path"] for kind in ("add", "cdc") for action in commits(table, kind)}
+    known = {action["path"] for kind in ("add", "cdc") for action in read_actions(table, kind)}
     return {path for path in data_files(table) - listed_files(table) - known if "deletion_vector" not in path}

@@ -20,6 +20,7 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
 from support.planting import plant_vector
+from support.tables import read_commit
 from support.views import sorted_rows
 from test_views import expected, rows, typed_columns, write
 
@@ -118,15 +119,12 @@ def exported(path: Path) -> list[Any]:
     return sorted((row["event"]["typed_value"] for row in by_deltalake(path)), key=repr)
 
 
-def actions(table: Path, version: int) -> list[dict[str, Any]]:
-    text = (table / "_delta_log" / f"{version:020}.json").read_text(encoding="utf-8")
-    return [json.loads(line) for line in text.splitlines()]
-
-
 def test_the_log_is_that_of_an_ordinary_table_and_names_its_source(tmp_path: Path) -> None:
     small(tmp_path / "s", {"x": 1}, {"x": 5}, {})
     dv.export(tmp_path / "s", tmp_path / "t", commit=dv.CommitOptions(metadata="nightly"))
-    info, protocol, metadata, txn, add = (next(iter(each.values())) for each in actions(tmp_path / "t", 0))
+    info, protocol, metadata, txn, add = (
+        next(iter(each.values())) for each in read_commit(tmp_path / "t", 0)
+    )
     assert protocol == {"minReaderVersion": 1, "minWriterVersion": 2}
     assert json.loads(metadata["configuration"].pop("deltaVariant.export")) == {
         "table": str(tmp_path / "s"),
@@ -159,7 +157,7 @@ def test_statistics_are_those_that_a_footer_proves(tmp_path: Path) -> None:
     }  # fmt: skip
     small(tmp_path / "s", event, types=types)
     dv.export(tmp_path / "s", tmp_path / "t")
-    (add,) = (each["add"] for each in actions(tmp_path / "t", 0) if "add" in each)
+    (add,) = (each["add"] for each in read_commit(tmp_path / "t", 0) if "add" in each)
     stats = json.loads(add["stats"], parse_float=Decimal)
     bounds = {
         "d": Decimal("-1.50"),
@@ -177,7 +175,7 @@ def test_rows_with_nan_have_no_bounds(tmp_path: Path) -> None:
     types = {"f": pa.float64()}
     small(tmp_path / "s", {"f": 1.0}, {"f": float("nan")}, types=types)
     dv.export(tmp_path / "s", tmp_path / "t")
-    (add,) = (each["add"] for each in actions(tmp_path / "t", 0) if "add" in each)
+    (add,) = (each["add"] for each in read_commit(tmp_path / "t", 0) if "add" in each)
     assert json.loads(add["stats"]) == {
         "numRecords": 2, "minValues": {}, "maxValues": {}, "nullCount": {"event": {"typed_value": {"f": 0}}}
     }  # fmt: skip
