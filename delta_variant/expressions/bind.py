@@ -332,17 +332,16 @@ def _folded(argument: Expression) -> Expression:
     return argument if value is None else Literal(value)
 
 
-def _like(function: str, arguments: list[Expression]) -> Expression:
+def _like(function: str, arguments: list[Expression], timezone: str) -> Expression:
     """Bind a value and a pattern, which may be followed by the escape character of the pattern."""
-    value, *constants = arguments
-    _require(value, {"string", "null"}, f"`{function}`: expected a string")
+    value = _cast_implicitly(function, arguments[0], "string", timezone)
+    constants = arguments[1:]
     texts = [each.value.as_py() if isinstance(each, Literal) else None for each in constants]
     if not all(isinstance(text, str) for text in texts):
         raise ExpressionError(
             f"`{function}`: expected a string literal as its pattern, got `{describe(constants[0])}`"
         )
     parse_pattern(*texts)
-    value = cast_to(value, pa.string()) if kind_or_error(value) == "null" else value
     return Call(function, (value, *constants), pa.bool_())
 
 
@@ -451,12 +450,12 @@ FUNCTIONS: dict[str, Callable[[str, list[Expression]], Expression]] = {
     "negate": _sign,
     "positive": _sign,
     "is null": lambda function, arguments: Call(function, tuple(arguments), pa.bool_()),
-    "like": _like,
     "typeof": lambda _, arguments: Literal(pa.scalar(type_name(output_type(arguments[0]), quote=""))),
 }
 FUNCTIONS_OF_TIME: dict[str, Callable[[str, list[Expression], str], Expression]] = {
     **dict.fromkeys(("=", "<>", "<", "<=", ">", ">=", "<=>", "in"), _compare),
     "coalesce": _coalesce,
+    "like": _like,
     "to_json": _to_json,
     "is_variant_null": _is_variant_null,
 }

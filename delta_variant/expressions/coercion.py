@@ -209,9 +209,10 @@ def common_number_type(left: pa.DataType, right: pa.DataType) -> pa.DataType:
 
 
 def _common_type_with_text(other: pa.DataType) -> pa.DataType | None:
+    """Return the type to which Spark casts text for another type, None for nested types."""
     kind = kind_of(other)
     if kind == "integer":
         return pa.int64()
     if kind in ("decimal", "floating"):
         return pa.float64()
-    return other if kind in ("date", "timestamp", "timestamp_ntz") else None
+    return None if kind == "nested" else other

@@ -601,7 +601,9 @@ def test_like_knows_its_wildcards_and_its_escape(text, expected):
     assert values(text, s=["a🎉c", "a_c", "xac", None]) == expected
 
 
-@pytest.mark.parametrize("text", ["s like s", r"s like 'a\\'", r"s like r'\x'", "a like '1%'", "s like null"])
+@pytest.mark.parametrize(
+    "text", ["s like s", r"s like 'a\\'", r"s like r'\x'", "tags like '1%'", "s like null"]
+)
 def test_like_takes_a_string_and_a_literal_pattern(text):
     with pytest.raises(ExpressionError, match="like"):
         bound(text)
@@ -650,7 +652,10 @@ def test_nan_equals_itself_and_is_above_every_number_as_in_spark():
             [False],
         ),
         ("raw = X'01'", {"raw": [b"\x01", b"\x02"]}, [True, False]),
+        ("raw = 's'", {"raw": [b"s", b"\x73\x00", None]}, [True, False, None]),
         ("flag = false", {"flag": [True, False]}, [False, True]),
+        ("flag > 'no'", {"flag": [True, False, None]}, [True, False, None]),
+        ("a like '1%'", {"a": [10, 21, None]}, [True, False, None]),
     ],
 )
 def test_operands_of_a_comparison_meet_in_the_type_of_spark(text, columns, expected):
@@ -672,8 +677,6 @@ def test_a_literal_takes_the_type_of_its_column_where_it_fits_exactly():
     [
         "a = true",
         "day = 1",
-        "raw = 's'",
-        "flag = 'true'",
         "tags = tags",
         "at > 5",
         "s + 1",
