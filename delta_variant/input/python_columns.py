@@ -194,11 +194,18 @@ def _is_timestamp(value: Any, *, is_local: bool) -> bool:
 RULES: tuple[tuple[Callable[[Any], bool], type, Callable[[Any], bool], str], ...] = (
     (pa.types.is_integer, int, lambda value: value == int(value), "whole numbers"),
     (
+        pa.types.is_floating,
+        float,
+        lambda value: isinstance(value, Number) and not isinstance(value, bool),
+        "numbers",
+    ),
+    (
         pa.types.is_float32,
         int,
         lambda value: not isfinite(value) or abs(value) <= GREATEST_FLOAT,
         "numbers below 3.41e38",
     ),
+    (pa.types.is_list, list, lambda value: not isinstance(value, (bytes, bytearray, memoryview)), "lists"),
     (pa.types.is_date, dt.date, _is_date, "dates"),
     (
         lambda each: pa.types.is_timestamp(each) and each.tz is not None,
