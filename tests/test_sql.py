@@ -254,6 +254,7 @@ ERRORS = {
     "select type from events": "the columns are events.id, events.event; did you mean `event:type`",
     "select id, id from events": "two columns are named 'id'",
     "select id from events union select id, 1 from events": "expected queries of as many columns",
+    "values ('1', 1), (2, 1)": "a column of type string with one of type int: cast one of them",
     "select id from events e where id = (select max(x.id) from events x where x.id = e.id)": "`e.id`",
     "select (select id from events)": "more than one row",
     "select id from events where id > :least": "the parameter `least` has no value",

@@ -106,10 +106,13 @@ def _common_type(kind: str, types: Sequence[pa.DataType | None]) -> pa.DataType 
 def _united(kind: str, left: pa.DataType | None, right: pa.DataType | None) -> pa.DataType | None:
     if left is None and right is None:
         return None
-    if left is not None and right is not None:
+    # VALUES does not cast text, as in Spark.
+    is_rejected = kind == "values" and pa.string() in (left, right) and left != right
+    if left is not None and right is not None and not is_rejected:
         found = common_type(left, right)
         if found is not None and not pa.types.is_decimal256(found):
             return found
     raise ExpressionError(
-        f"{kind}: cannot combine a column of type {type_name(left)} with one of type {type_name(right)}"
+        f"{kind}: cannot combine a column of type {type_name(left)} with one of type {type_name(right)}: "
+        "cast one of them"
     )
