@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeAlias, get_args
 from . import json_text
 from .case import Case
 from .decoding import NotAVariantError, decode
-from .invoke import VARIANT_KEY, Answer
+from .invoke import UNREADABLE, VARIANT_KEY, Answer
 from .shredded_columns import assemble, typed_pair
 from .typed_values import Difference, Schema, TypedValue, compare, describe
 from .written_layout import Violation
@@ -78,6 +78,8 @@ def _grade_content(case: Case, engine: str, content: Any, expected: str) -> Resu
     got = _describe_content(content)
     if not case.has_answer:
         return Result(case, engine, "accepted", expected, got)
+    if UNREADABLE in content:
+        return Result(case, engine, "wrong layout", expected, content[UNREADABLE])
     try:
         notes = tuple(_notes_of(case, content))
     except _WrongError as wrong:
@@ -94,7 +96,7 @@ def _notes_of(case: Case, content: Any) -> Iterator[str]:
     try:
         yield from GRADERS[case.kind](case, content)
     except (AttributeError, LookupError, TypeError, ValueError) as error:
-        raise _WrongError(f"expected an answer of the kind {case.kind}, got {error!r}") from error
+        raise _WrongError(f"expected an answer of the kind {case.kind}") from error
 
 
 def _is_lost(case: Case, content: Any) -> bool:
@@ -102,7 +104,7 @@ def _is_lost(case: Case, content: Any) -> bool:
         found = (
             {"rows": _stored_rows(case, content["files"])} if case.kind == "rewrite" else _decoded(content)
         )
-    except _WrongError:
+    except (_WrongError, LookupError):
         return False
     return any(_lacks(found.get(key), wanted) for key, wanted in case.expect.items() if key in found)
 

@@ -25,6 +25,9 @@ from .written_layout import file_violations, table_violations
 VARIANT_KEY = "$variant"
 """The only key of an object that represents a Variant: a list of metadata and value in hex."""
 
+UNREADABLE = "unreadable"
+"""The only key of content that says why the kit cannot read what an engine wrote."""
+
 STACK = re.compile(r"\s+at \S|Stack Trace:|JVM stacktrace:")
 
 Outcome: TypeAlias = Literal["answered", "refused", "not offered", "crashed", "timed out"]
@@ -140,8 +143,16 @@ def _select(engine: Engine, case: Case, scratch: Path) -> Any:
 def stored_columns(case: Case, content: Any) -> Any:
     """Return the columns of a file or a table that an engine wrote, and violations, instead of its path.
 
-    The kit reads them itself, so that the reader of an engine cannot hide a loss. Other content is returned.
+    The kit reads them itself, so that the reader of an engine cannot hide a loss. If it cannot, the content
+    says why under `UNREADABLE`. Other content is returned.
     """
+    try:
+        return _stored_columns(case, content)
+    except Exception as error:  # any error of a file that the engine wrote
+        return {UNREADABLE: f"cannot read what the engine wrote: {error}"}
+
+
+def _stored_columns(case: Case, content: Any) -> Any:
     if case.kind == "shred" and content is not None and "file" in content:
         file = Path(content["file"])
         columns = _plain(shredded_columns.read(file, case.column))

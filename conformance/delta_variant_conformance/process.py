@@ -96,8 +96,8 @@ class EngineProcess:
         assert self._running is not None
         self._number += 1
         deadline = time.monotonic() + timeout_seconds
-        self._running.send(case_line(self._number, case))
         try:
+            self._running.send(case_line(self._number, case), timeout_seconds)
             while (message := self._running.message(deadline - time.monotonic())) is not None:
                 if message.get("number") == self._number:
                     return _answer(case, message)
@@ -138,10 +138,7 @@ def _answer(case: Case, message: Mapping[str, Any]) -> Answer:
         return Answer("not offered", message=text)
     if outcome != "answered" or not isinstance(content, Mapping):
         return Answer("crashed", message=f"expected an answer of WORKERS.md, got {json.dumps(message)[:200]}")
-    try:
-        return Answer("answered", stored_columns(case, content))
-    except Exception as error:  # any error of a file that the engine wrote
-        return Answer("refused", message=f"cannot read what the engine wrote: {error}")
+    return Answer("answered", stored_columns(case, content))
 
 
 def _environment(packages: Path | None) -> dict[str, str]:
@@ -194,15 +191,33 @@ class _Running:
         pipe = subprocess.PIPE
         # A new session, so that child processes are killed with the engine.
         process = subprocess.Popen(
-            command, stdin=pipe, stdout=pipe, stderr=errors, env=environment, start_new_session=True
+            command,
+            bufsize=0,
+            stdin=pipe,
+            stdout=pipe,
+            stderr=errors,
+            env=environment,
+            start_new_session=True,
         )
+        assert process.stdin is not None
+        # A process that does not read is out of time, too.
+        os.set_blocking(process.stdin.fileno(), False)
         return cls(process, errors, scratch, memory_gb)
 
-    def send(self, line: str) -> None:
+    def send(self, line: str, seconds: float) -> None:
+        """Write a line that the process reads, as much of it as it reads in `seconds`.
+
+        Raises _MemoryLimitError if the process exceeds its memory limit before that.
+        """
         assert self._process.stdin is not None
-        with suppress(BrokenPipeError):
-            self._process.stdin.write(line.encode() + b"\n")
-            self._process.stdin.flush()
+        deadline, rest = time.monotonic() + seconds, memoryview(line.encode() + b"\n")
+        with suppress(BrokenPipeError), selectors.DefaultSelector() as selector:
+            selector.register(self._process.stdin, selectors.EVENT_WRITE)
+            while rest and (seconds := deadline - time.monotonic()) > 0:
+                if selector.select(min(seconds, POLL_SECONDS)):
+                    rest = rest[os.write(self._process.stdin.fileno(), rest) :]
+                else:
+                    self._check_memory()
 
     def message(self, seconds: float) -> dict[str, Any] | None:
         """Return the next object that the process prints, or None if it ends or after `seconds`.

@@ -7,6 +7,7 @@ import os
 import shlex
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -130,6 +131,30 @@ def test_a_worker_that_prints_without_end_times_out(tmp_path: Path, line: str) -
     assert [each.status for each in engine.results] == ["timed out"]
 
 
+def test_a_worker_that_does_not_read_a_long_case_times_out(tmp_path: Path) -> None:
+    script = tmp_path / "worker.py"
+    script.write_text("print('{\"ready\": 1}', flush=True)\nimport time\ntime.sleep(60)", encoding="utf-8")
+    command = [sys.executable, str(script)]
+    case = replace(case_of("encode/null"), input={"json": "1" * 1_000_000})
+    [engine] = run([case], ["mine"], command=lambda name: command, timeout_seconds=0.2).engines
+    assert [each.status for each in engine.results] == ["timed out"]
+
+
+def test_a_long_case_arrives_whole(tmp_path: Path) -> None:
+    case = replace(case_of("encode/null"), input={"json": "1" * 1_000_000})
+    assert status_of(case, {"outcome": "refused"}, tmp_path)[0] == "refused"
+
+
+@pytest.mark.parametrize("name", ["shred/boolean_alone", "rewrite/compact_clustered"])
+def test_an_answer_without_what_was_written_is_a_wrong_value(tmp_path: Path, name: str) -> None:
+    case = case_of(name)
+    found, got = status_of(case, {"outcome": "answered", "content": {}}, tmp_path)
+    assert (found, got) == (
+        "wrong value",
+        f"expected an answer of the kind {case.kind}; the whole answer: {{}}",
+    )
+
+
 def test_a_crash_of_python_is_named_by_its_error(tmp_path: Path) -> None:
     script = tmp_path / "worker.py"
     script.write_text("print('{\"ready\": 1}', flush=True)\ninput()\nraise KeyError('n')", encoding="utf-8")
@@ -153,9 +178,12 @@ def test_the_kit_reads_the_file_that_an_engine_wrote(tmp_path: Path) -> None:
     pq.write_table(pa.table({"v": [1]}), file)
     answer = {"outcome": "answered", "content": {"file": str(file)}}
     assert status_of(case, answer, tmp_path) == (
-        "refused",
+        "wrong layout",
         "cannot read what the engine wrote: expected the column 'v' to be a Variant, got int64",
     )
+    # An expected error is one of the engine.
+    rejected = replace(case, expect={"error": "UnsupportedVariantError"})
+    assert status_of(rejected, answer, tmp_path)[0] == "accepted"
     unshredded = pq.read_table(case.folder / case.input["file"])
     pq.write_table(unshredded, file)
     # A writer may leave scalars in `value`.
