@@ -22,6 +22,7 @@ use parquet::schema::types::ColumnDescPtr;
 use zstd::bulk::Decompressor;
 
 use super::checksum::check_page;
+use super::decode;
 use super::thrift::{PageEncodings, PageSizes, pages};
 use super::unpacking::check_unpacked_size;
 use crate::error::{self, Error};
@@ -469,15 +470,7 @@ fn take<'a>(rest: &mut &'a [u8], length: u64) -> Result<&'a [u8]> {
 }
 
 fn varint(rest: &mut &[u8]) -> Result<u64> {
-    let mut value = 0;
-    for shift in (0..64).step_by(7) {
-        let byte = take(rest, 1)?.first().copied().unwrap_or(0);
-        value |= u64::from(byte & 0x7f) << shift;
-        if byte & 0x80 == 0 {
-            return Ok(value);
-        }
-    }
-    Err(broken("has an integer of more than ten bytes"))
+    decode::varint(|| Ok(take(rest, 1)?.first().copied().unwrap_or_default()), broken)
 }
 
 fn broken(what: &str) -> ParquetError {

@@ -13,7 +13,7 @@ use std::ops::Range;
 
 use parquet::file::page_index::offset_index::PageLocation;
 
-use super::MAX_SCHEMA_DEPTH;
+use super::{MAX_SCHEMA_DEPTH, decode};
 use crate::error::{Error, Result};
 
 const OTHER_TYPE: &str = "has a field of another type than the format defines";
@@ -378,15 +378,7 @@ impl<'a> Walk<'a> {
     }
 
     fn varint(&mut self) -> Result<u64> {
-        let mut value = 0;
-        for shift in (0..64).step_by(7) {
-            let byte = self.byte()?;
-            value |= u64::from(byte & 0x7f) << shift;
-            if byte & 0x80 == 0 {
-                return Ok(value);
-            }
-        }
-        Err(bad("has an integer of more than ten bytes"))
+        decode::varint(|| self.byte(), bad)
     }
 
     fn zigzag(&mut self) -> Result<i64> {

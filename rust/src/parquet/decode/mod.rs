@@ -73,14 +73,22 @@ impl Cursor {
 
     /// Take an unsigned LEB128 number.
     fn varint(&mut self) -> Result<u64> {
-        let mut value = 0;
-        for shift in (0..64).step_by(7) {
-            let byte = self.take(1)?.first().copied().unwrap_or_default();
-            value |= u64::from(byte & 0x7f) << shift;
-            if byte & 0x80 == 0 {
-                return Ok(value);
-            }
-        }
-        Err(broken("has an integer of more than ten bytes"))
+        varint(|| Ok(self.take(1)?.first().copied().unwrap_or_default()), broken)
     }
+}
+
+/// An unsigned LEB128 number of bytes that `next` returns.
+pub(super) fn varint<E>(
+    mut next: impl FnMut() -> std::result::Result<u8, E>,
+    broken: impl Fn(&str) -> E,
+) -> std::result::Result<u64, E> {
+    let mut value = 0;
+    for shift in (0..64).step_by(7) {
+        let byte = next()?;
+        value |= u64::from(byte & 0x7f) << shift;
+        if byte & 0x80 == 0 {
+            return Ok(value);
+        }
+    }
+    Err(broken("has an integer of more than ten bytes"))
 }
