@@ -10,6 +10,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
+from .._checks import check_option
 from ..execution import Engine
 from ..protocol.actions import Txn
 from ..storage.store import Memo, RememberedTable, Store, TableLocation, location_key, remember, table_uri
@@ -105,6 +106,9 @@ class SparkEngine(Engine):
 
     def __post_init__(self) -> None:
         check_session(self.spark)
+        check_option("auto_compact", self.auto_compact, (True, False, None))
+        check_option("optimize_write", self.optimize_write, (True, False, None))
+        check_option("one_shredding", self.one_shredding, (True, False))
 
     @property
     def timezone(self) -> str:

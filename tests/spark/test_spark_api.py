@@ -49,6 +49,14 @@ def test_a_session_that_cannot_be_used_is_an_error(function: Callable[[Any], Any
         function(session)
 
 
+@pytest.mark.parametrize("name", ["auto_compact", "optimize_write", "one_shredding"])
+def test_a_flag_of_the_engine_has_the_type_of_its_parameter(name: str):
+    running = SimpleNamespace(_jsc=object())
+    session: Any = type("SparkSession", (), {"sparkContext": running, "is_stopped": False})()
+    with pytest.raises(dv.ArgumentTypeError, match=f"{name}: expected one of True, False.*, got 'false'"):
+        dvs.SparkEngine(session, **{name: "false"})
+
+
 def test_a_session_is_not_an_engine():
     with pytest.raises(ArgumentTypeError, match=r"expected an engine such as .*SparkEngine\(spark\), got 7"):
         dv.Table("t", engine=7)  # type: ignore[arg-type]
