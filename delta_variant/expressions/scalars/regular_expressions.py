@@ -78,7 +78,8 @@ def extracting_pattern(pattern: str, group: int = 1) -> str:
 def _check_group(translation: _Translation, group: int) -> None:
     if not 0 <= group <= translation.groups:
         raise ExpressionError(
-            f"the regular expression {translation.pattern!r} has no group {group}; groups: {translation.groups}"
+            f"the regular expression {translation.pattern!r} has no group {group}; "
+            f"groups: {translation.groups}"
         )
 
 

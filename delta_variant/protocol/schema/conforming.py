@@ -104,8 +104,8 @@ def _conform_nested_variant(array: Array, path: tuple[str, ...]) -> Array:
     """Return nested Variants with the parts in the order of the Parquet layout."""
     if not arrow_types.is_struct(array.type):
         raise SchemaError(
-            f"the nested column {'.'.join(path)!r} is JSON text, which is parsed in top-level columns only: pass "
-            "it through parse_json first, or cast it to string in the data to store the text",
+            f"the nested column {'.'.join(path)!r} is JSON text, which is parsed in top-level columns only: "
+            "pass it through parse_json first, or cast it to string in the data to store the text",
             column=".".join(path),
         )
     hidden = array.is_null()
