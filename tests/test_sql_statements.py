@@ -202,11 +202,42 @@ def test_an_insert_matches_the_fields_of_structs_by_position(tmp_path: Path):
     assert found[0] == {"id": 1, "s": {"a": 1, "b": "x"}, "l": [{"a": 2}], "m": [("k", {"x": 1, "y": 2})]}
     assert [row["s"] for row in found[1:]] == [None, {"a": 5, "b": "z"}]
     for value, error in {
-        "struct('x' as b, 1 as a)": "cast",
-        "struct(1 as a)": "expected structs of a, b",
+        "struct('x' as b, 1 as a)": "INSERT: the values of 's': cannot cast 'x' to int",
+        "struct(1 as a)": "INSERT: cannot cast the values of 's' from struct<`a`:int> to struct",
     }.items():
         with pytest.raises(DeltaVariantError, match=error):
             dv.sql(f"insert into {table} (s) select {value}")
+
+
+def test_an_insert_casts_the_parts_of_nested_values(tmp_path: Path):
+    table = f"delta.`{tmp_path / 's'}`"
+    nested = (
+        "l array<int>, m map<string, date>, s struct<`a b`: decimal(5,2), `c``d`: array<struct<v: variant>>>"
+    )
+    dv.sql(f"create table {table} ({nested}) tblproperties ('delta.columnMapping.mode' = 'name')")
+    values = "array('1', null), map(7, '2026-01-02'), struct(1.239, array(struct(parse_json('[1]'))))"
+    dv.sql(f"insert into {table} values ({values}), (array(), null, null)")
+    first = {
+        "l": [1, None],
+        "m": [("7", dt.date(2026, 1, 2))],
+        "s": {"a b": Decimal("1.24"), "c`d": [{"v": [1]}]},
+    }
+    assert dv.sql(f"select * from {table}").to_pylist() == [first, {"l": [], "m": None, "s": None}]
+
+
+def test_an_insert_matches_the_fields_of_structs_by_name(tmp_path: Path):
+    table = f"delta.`{tmp_path / 's'}`"
+    dv.sql(
+        f"create table {table} (id int, s struct<a:string, b:struct<c:int, d:int>>, l array<struct<a:int>>)"
+    )
+    swapped = "struct(struct(4 as d, 3 as c) as b, 'x' as a) as s"
+    # As in Delta, rows with the columns of the table and their types; BY NAME also casts.
+    dv.sql(f"insert into {table} select 1 as id, {swapped}, array(struct(5 as a)) as l")
+    dv.sql(
+        f"insert into {table} by name select struct(struct(4L as D, '3' as C) as b, 'x' as A) as s, 2L as id"
+    )
+    expected = {"a": "x", "b": {"c": 3, "d": 4}}
+    assert [row["s"] for row in dv.sql(f"select s from {table}").to_pylist()] == [expected, expected]
 
 
 LAST = [{"a": 11, "p": None}, {"a": 12, "p": "7"}]

@@ -28,8 +28,10 @@ import pyarrow.compute as pc
 
 from .._arrow import Array
 from ..variant import values as variant_values
+from ..variant.constructors import conform_part, row_numbers
 from ..variant.moments import UTC, apply_function
-from .types import INTEGER_DIGITS, Kind, kind_of, type_name
+from ..variant.objects import is_variant
+from .types import INTEGER_DIGITS, Kind, fields_of, kind_of, type_name
 
 Scalar: TypeAlias = Any
 Rule: TypeAlias = Callable[[Array, Any], Array]
@@ -49,7 +51,20 @@ def can_cast(source: Any, target: Any) -> bool:
     if source == target or pa.types.is_null(source):
         return True
     kinds = (kind_of(source), kind_of(target))
-    return kinds in RULES or kinds in BY_KERNEL
+    return kinds in RULES or kinds in BY_KERNEL or _can_cast_parts(source, target)
+
+
+def _can_cast_parts(source: Any, target: Any) -> bool:
+    """Return whether each part has a rule to the part at its position; Variants have none."""
+    pairs = [*zip(fields_of(source), fields_of(target), strict=False)]
+    if source.id != target.id or not len(pairs) == len(fields_of(source)) == len(fields_of(target)):
+        return False
+    return all(
+        is_variant(one) and is_variant(other)
+        if is_variant(one) or is_variant(other)
+        else can_cast(one.type, other.type)
+        for one, other in pairs
+    )
 
 
 def cast_values(values: Array, target: Any, *, strict: bool, timezone: str = UTC) -> Array:
@@ -63,6 +78,8 @@ def cast_values(values: Array, target: Any, *, strict: bool, timezone: str = UTC
     if pa.types.is_null(values.type):
         return pa.nulls(len(values), target)
     kinds = (kind_of(values.type), kind_of(target))
+    if kinds == ("nested", "nested"):
+        return _cast_parts(values, target, partial(cast_values, strict=strict, timezone=timezone))
     if kinds == ("floating", "decimal"):
         return _finite_to_decimal(values, target, strict=strict)
     if kinds in BY_KERNEL:
@@ -76,6 +93,26 @@ def cast_scalar(value: Scalar, target: Any, *, strict: bool, timezone: str = UTC
     if value.type == target:
         return value
     return cast_values(pa.repeat(value, 1), target, strict=strict, timezone=timezone)[0]
+
+
+def _cast_parts(values: Any, target: Any, cast: Callable[..., Array]) -> Array:
+    """Return nested values with their parts cast; those of a value that is null do not matter."""
+    # Without the parts that null values and slices hide.
+    values = values.take(row_numbers(len(values)))
+
+    def part(array: Array, field: pa.Field[Any]) -> Array:
+        return conform_part(array, field) if is_variant(field) else cast(array, field.type)
+
+    hidden = values.is_null()
+    if pa.types.is_struct(target):
+        parts = [part(*pair) for pair in zip(values.flatten(), target, strict=True)]
+        return pa.StructArray.from_arrays(parts, fields=list(target), mask=hidden)
+    if pa.types.is_list(target):
+        elements = part(values.values, target.value_field)
+        return pa.ListArray.from_arrays(values.offsets, elements, type=target, mask=hidden)
+    # A key is never NULL.
+    keys, items = cast(values.keys, target.key_type, strict=True), part(values.items, target.item_field)
+    return pa.MapArray.from_arrays(values.offsets, keys, items, type=target, mask=hidden)
 
 
 def _cast_by_kernel(values: Array, target: Any, *, strict: bool, timezone: str) -> Array:

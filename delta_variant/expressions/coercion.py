@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 from decimal import Decimal
+from typing import Any
 
 import pyarrow as pa
 
@@ -14,7 +15,7 @@ from ..variant.moments import UTC
 from .cast import can_cast, cast_scalar, cast_values
 from .constructors import CONSTRUCTORS
 from .tree import Cast, Column, Expression, Extraction, Field, Literal, describe, output_type
-from .types import MAX_PRECISION, NUMERIC, Kind, as_decimal, kind_of, type_name
+from .types import MAX_PRECISION, NUMERIC, Kind, as_decimal, fields_of, kind_of, type_name, with_fields
 
 # Functions that return their operands, which have the common type of all of them, even if a literal would fit
 # into that of the columns.
@@ -191,7 +192,31 @@ def common_type(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:
         return pa.timestamp("us", "UTC") if "timestamp" in kinds else pa.timestamp("us")
     if "string" in kinds:
         return _common_type_with_text(right if kind_of(left) == "string" else left)
-    return None
+    return _common_nested(left, right) if kinds == {"nested"} else None
+
+
+def _common_nested(left: Any, right: Any) -> pa.DataType | None:
+    """Return the type of arrays, maps or structs whose parts are of equal types, numbers, or NULL."""
+    pairs = [*zip(fields_of(left), fields_of(right), strict=False)]
+    if left.id != right.id or not len(pairs) == len(fields_of(left)) == len(fields_of(right)):
+        return None
+    parts: list[Any] = []
+    for one, other in pairs:
+        found = _common_part(one, other)
+        if found is None or (pa.types.is_struct(left) and one.name.lower() != other.name.lower()):
+            return None
+        parts.append(found)
+    return with_fields(left, parts)
+
+
+def _common_part(one: pa.Field[Any], other: pa.Field[Any]) -> pa.Field[Any] | None:
+    if pa.types.is_null(one.type):
+        return other.with_name(one.name)
+    if pa.types.is_null(other.type) or one.type == other.type:
+        return one
+    kinds = {kind_of(one.type), kind_of(other.type)}
+    found = common_type(one.type, other.type) if kinds <= NUMERIC or kinds == {"nested"} else None
+    return None if found is None or pa.types.is_decimal256(found) else one.with_type(found)
 
 
 def common_number_type(left: pa.DataType, right: pa.DataType) -> pa.DataType:

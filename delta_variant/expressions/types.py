@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 from typing import Literal as OneOf
 
@@ -80,9 +80,29 @@ def type_name(arrow_type: pa.DataType | None, quote: str = "`") -> str:
     if pa.types.is_dictionary(arrow_type):
         return f"dictionary<{type_name(arrow_type.value_type, quote)}>"
     if pa.types.is_struct(arrow_type):
-        fields = (f"{quote}{each.name}{quote}:{_name_within(each, quote)}" for each in arrow_type)
+        fields = (
+            f"{quote}{_escaped(each.name, quote)}{quote}:{_name_within(each, quote)}" for each in arrow_type
+        )
         return f"struct<{','.join(fields)}>"
     return NAMES.get(arrow_type, str(arrow_type))
+
+
+def fields_of(arrow_type: Any) -> list[pa.Field[Any]]:
+    """Return the fields of a nested type, of a map its key and its value; none of a plain type."""
+    if pa.types.is_map(arrow_type):
+        return [arrow_type.key_field, arrow_type.item_field]
+    return [arrow_type.field(number) for number in range(arrow_type.num_fields)]
+
+
+def with_fields(arrow_type: Any, fields: Sequence[Any]) -> pa.DataType:
+    """Return a nested type with other fields."""
+    if pa.types.is_map(arrow_type):
+        return pa.map_(*fields)
+    return pa.struct(fields) if pa.types.is_struct(arrow_type) else pa.list_(*fields)
+
+
+def _escaped(name: str, quote: str) -> str:
+    return name.replace(quote, 2 * quote) if quote else name
 
 
 def _name_within(field: pa.Field[Any], quote: str) -> str:

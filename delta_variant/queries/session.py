@@ -9,10 +9,13 @@ from typing import Any, NamedTuple, TypeAlias
 
 import pyarrow as pa
 
-from .._arrow import retype_array
 from .._text import quote
-from ..errors import ExpressionError
-from ..protocol.types import ArrayType, DataType, MapType, PrimitiveType, StructType, sql_type
+from ..errors import CastError, ExpressionError
+from ..expressions.cast import can_cast, cast_values
+from ..expressions.types import type_name, type_of_text
+from ..protocol.schema.arrow import from_arrow, to_arrow, to_arrow_type
+from ..protocol.schema.conforming import conform
+from ..protocol.types import DataType, PrimitiveType, StructField, StructType, sql_type
 from ..storage.store import TableLocation
 
 RunQuery: TypeAlias = "Callable[[str, Mapping[str, Any]], NumberedRows]"
@@ -40,31 +43,45 @@ class LocalRows(NamedTuple):
 
     found: NumberedRows
     run: RunQuery
+    timezone: str
 
     @property
     def names(self) -> Sequence[str]:
         return self.found.names
 
     @property
+    def types(self) -> Sequence[DataType]:
+        return [each.type for each in from_arrow(self.found.rows.schema).fields]
+
+    @property
     def data(self) -> pa.Table:
         return self.found.named()
+
+    def in_order(self, types: Sequence[DataType]) -> LocalRows:
+        rows = self.found.rows
+        for number, (old, new) in enumerate(zip(self.types, types, strict=True)):
+            if new != old:
+                column = StructType((StructField(rows.column_names[number], new),))
+                batches = [conform(each, column) for each in rows.select([number]).to_batches()]
+                schema = to_arrow(column)
+                rows = rows.set_column(
+                    number, schema.field(0), pa.Table.from_batches(batches, schema).column(0)
+                )
+        return self._replace(found=self.found._replace(rows=rows))
 
     def first(self, count: int) -> pa.Table:
         return self.found.rows.slice(0, count)
 
     def select(self, columns: Mapping[str, tuple[str, DataType]]) -> pa.Table:
-        """Return the values of SQL text over the columns, which are named `c0`, `c1`…, with the types.
-
-        The parts of nested values are not cast: they get the names of the fields, and have to fit.
-        """
+        """Return the values of SQL text over the columns, which are named `c0`, `c1`…, with the types."""
         items = ", ".join(f"{_cast(text, kind)} as {quote(name)}" for name, (text, kind) in columns.items())
         rows = self.run(f"select {items} from rows", {"rows": self.found.rows}).named()
         for number, (name, (_, kind)) in enumerate(columns.items()):
-            column: Any = rows.column(number)
-            arrow_type = _with_names(column.type, kind, name)
-            chunks = [retype_array(chunk, arrow_type) for chunk in column.chunks]
-            if arrow_type != column.type:
-                rows = rows.set_column(number, name, pa.chunked_array(chunks, arrow_type))
+            if not isinstance(kind, PrimitiveType):
+                target = type_of_text(type_name(to_arrow_type(kind)), of_column=True)
+                rows = rows.set_column(
+                    number, name, _cast_parts(rows.column(number), target, name, self.timezone)
+                )
         return rows
 
 
@@ -72,30 +89,16 @@ def _cast(text: str, kind: DataType) -> str:
     return f"cast({text} as {sql_type(kind)})" if isinstance(kind, PrimitiveType) else text
 
 
-def _with_names(found: Any, kind: DataType, column: str) -> Any:
-    """Return an Arrow type with the names of the fields in the type of a column, by position."""
-    if isinstance(kind, PrimitiveType) or pa.types.is_null(found):
-        return found
-
-    def renamed(field: Any, kind: DataType, name: str | None = None) -> Any:
-        return field.with_type(_with_names(field.type, kind, column)).with_name(name or field.name)
-
-    if isinstance(kind, StructType) and pa.types.is_struct(found):
-        if found.num_fields != len(kind.fields):
-            expected = ", ".join(each.name for each in kind.fields)
-            raise ExpressionError(
-                f"INSERT: expected structs of {expected} in {column!r}, got {found.num_fields} fields",
-                column=column,
-            )
-        fields = zip(found.fields, kind.fields, strict=True)
-        return pa.struct([renamed(field, each.type, each.name) for field, each in fields])
-    if isinstance(kind, ArrayType) and pa.types.is_list(found):
-        return pa.list_(renamed(found.value_field, kind.element_type))
-    if isinstance(kind, MapType) and pa.types.is_map(found):
-        key: Any = renamed(found.key_field, kind.key_type)
-        value: Any = renamed(found.item_field, kind.value_type)
-        return pa.map_(key, value)
-    return found
+def _cast_parts(column: pa.ChunkedArray[Any], target: Any, name: str, timezone: str) -> pa.ChunkedArray[Any]:
+    """Return nested values of the type of a column, also those whose type SQL cannot cast to."""
+    if not can_cast(column.type, target):
+        found = f"from {type_name(column.type)} to {type_name(target)}"
+        raise ExpressionError(f"INSERT: cannot cast the values of {name!r} {found}", column=name)
+    try:
+        chunks = [cast_values(each, target, strict=True, timezone=timezone) for each in column.chunks]
+    except pa.ArrowInvalid as error:
+        raise CastError(f"INSERT: the values of {name!r}: {error}", column=name) from error
+    return pa.chunked_array(chunks, target)
 
 
 @dataclass(frozen=True)
@@ -124,4 +127,4 @@ class LocalSession:
         return tuple(name)
 
     def rows(self, query: str) -> LocalRows:
-        return LocalRows(self.run(query, {}), self.run)
+        return LocalRows(self.run(query, {}), self.run, self.timezone)

@@ -20,10 +20,19 @@ from ..operations.merge import builder
 from ..operations.merge.plan import When as Matched
 from ..operations.update import update
 from ..operations.write import write_table
-from ..protocol.types import DataType, PrimitiveType, StructField, StructType, default_of, sql_type
+from ..protocol.types import (
+    DataType,
+    PrimitiveType,
+    StructField,
+    StructType,
+    default_of,
+    map_parts,
+    parts_of,
+    sql_type,
+)
 from ..storage.store import TableLocation
 from .grammar import DEFAULT
-from .session import NO_ROWS, Session, Target, Text
+from .session import NO_ROWS, Rows, Session, Target, Text
 
 Assignments: TypeAlias = tuple[tuple[Text, Text], ...]
 
@@ -54,6 +63,8 @@ class Insert(msgspec.Struct, frozen=True):
         elif len(rows.names) != len(given):
             expected = ", ".join(each.name for each in given)
             raise ExpressionError(f"INSERT: expected the values of {expected}, got {len(rows.names)}")
+        if self.by_name or self._has_columns(snapshot, rows):
+            rows = _with_fields_by_name(rows, given)
         if listed := next((each.name for each in given if each.name in fixed), None):
             raise ExpressionError(
                 f"INSERT: PARTITION has the value of {listed!r}: leave out the column", column=listed
@@ -93,6 +104,16 @@ class Insert(msgspec.Struct, frozen=True):
             return found
         return [each for each in columns.values() if each.name not in fixed]
 
+    def _has_columns(self, snapshot: Snapshot, rows: Rows) -> bool:
+        """Return whether rows have the columns of the table with their types.
+
+        Delta matches the fields of their structs by name, and casts those of other rows by position.
+        """
+        columns = snapshot.schema.fields
+        if self.columns is not None or list(rows.names) != [each.name for each in columns]:
+            return False
+        return all(map(_has_fields, (each.type for each in columns), rows.types))
+
     def _where(self, fixed: Mapping[str, tuple[str, DataType]]) -> str | None:
         """Return the condition of the rows that are replaced, None for all or none."""
         if self.replaced is not None:
@@ -101,6 +122,41 @@ class Insert(msgspec.Struct, frozen=True):
             f"{quote(name)} <=> cast({text} as {sql_type(kind)})" for name, (text, kind) in fixed.items()
         ]
         return " and ".join(tests) or None if self.is_overwrite else None
+
+
+def _has_fields(table: DataType, given: DataType) -> bool:
+    """Return whether a type is that of a table but for the order of the fields in structs."""
+    if isinstance(table, StructType) and isinstance(given, StructType):
+        fields = dict(parts_of(given))
+        return fields.keys() == dict(parts_of(table)).keys() and all(
+            _has_fields(part, fields[name]) for name, part in parts_of(table)
+        )
+    if isinstance(table, PrimitiveType) or type(table) is not type(given):
+        return table == given
+    return all(
+        _has_fields(one, other) for (_, one), (_, other) in zip(parts_of(table), parts_of(given), strict=True)
+    )
+
+
+def _with_fields_by_name(rows: Rows, columns: Sequence[StructField]) -> Rows:
+    """Return rows with the fields of structs in the order of those of columns with the same names."""
+    if all(isinstance(each.type, PrimitiveType) for each in columns):
+        return rows
+    pairs = zip(columns, rows.types, strict=True)
+    return rows.in_order([_in_order(column.type, given) for column, given in pairs])
+
+
+def _in_order(table: DataType, given: DataType) -> DataType:
+    if isinstance(table, PrimitiveType) or type(table) is not type(given):
+        return given
+    parts = dict(parts_of(table))
+    if isinstance(table, StructType) and isinstance(given, StructType):
+        fields = named(given)
+        if len(fields) != len(given.fields) or fields.keys() != named(table).keys():
+            return given
+        parts = {fields[each.name.lower()].name: each.type for each in table.fields}
+        given = StructType(tuple(fields[each.name.lower()] for each in table.fields))
+    return map_parts(given, lambda step, part: _in_order(parts[step], part))
 
 
 def _values_query(values: Sequence[Sequence[Text]], columns: Sequence[StructField]) -> str:

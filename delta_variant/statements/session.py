@@ -29,8 +29,15 @@ class Rows(Protocol):
         """The names of the columns."""
 
     @property
+    def types(self) -> Sequence[DataType]:
+        """The types of the columns."""
+
+    @property
     def data(self) -> Any:
         """The rows as the data of a write or the source of a merge."""
+
+    def in_order(self, types: Sequence[DataType]) -> Rows:
+        """Return the rows with other types of the columns: the fields of structs are in another order."""
 
     def first(self, count: int) -> pa.Table:
         """Return at most a number of rows; the names of the columns are free."""

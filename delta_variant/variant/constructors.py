@@ -147,11 +147,11 @@ def list_of_columns(columns: Sequence[Array], field: pa.Field[Any]) -> pa.ListAr
     """Return lists with an element for each column, all in the type of the field."""
     count, width = len(columns[0]), len(columns)
     joined = pa.concat_arrays([conform_part(column, field) for column in columns])
-    positions = _numbers(count * width)
+    positions = row_numbers(count * width)
     rows = pc.divide(positions, width)
     # Element `column` of `row` is at `column * count + row` of the joined columns.
     sources = pc.add(pc.multiply(pc.subtract(positions, pc.multiply(rows, width)), count), rows)
-    offsets: Array = pc.multiply(_numbers(count + 1), width).cast(pa.int32())
+    offsets: Array = pc.multiply(row_numbers(count + 1), width).cast(pa.int32())
     return pa.ListArray.from_arrays(offsets, joined.take(sources), type=pa.list_(field))
 
 
@@ -167,7 +167,7 @@ def conform_part(array: Array, field: pa.Field[Any]) -> Array:
     return pa.StructArray.from_arrays(parts, fields=list(VARIANT_TYPE), mask=array.is_null())
 
 
-def _numbers(count: int) -> Array:
+def row_numbers(count: int) -> Array:
     """Return the numbers from 0, without Python objects."""
     one: Array = pa.repeat(pa.scalar(1, pa.int64()), count)
     return pc.call_function("cumulative_sum", [one], pc.CumulativeOptions(pa.scalar(-1, pa.int64())))
@@ -197,7 +197,7 @@ def map_of_entries(entries: Array) -> pa.MapArray[Any, Any]:
     """Return maps of lists of pairs, null where a list or a pair in it is null; see `map_of_lists`."""
     rows: Array = pc.list_parent_indices(entries)
     rows_with_null = rows.filter(entries.flatten().is_null())
-    entries = _null_unless(pc.invert(pc.is_in(_numbers(len(entries)), rows_with_null)), entries)
+    entries = _null_unless(pc.invert(pc.is_in(row_numbers(len(entries)), rows_with_null)), entries)
     starts, pairs = _starts(entries), entries.flatten()
     keys, values = (
         pa.ListArray.from_arrays(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +49,23 @@ def test_constructors_join_the_columns_row_by_row(rows, start):
     entries = [[("a", n), ("b", m)] for n, _, m in rows]
     assert value_of("map_from_arrays(array('a', 'b'), array(n, m))", batch) == entries
     assert value_of("map_from_entries(array(struct('a', n), struct('b', m as n)))", batch) == entries
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("coalesce(null, array())", []),
+        ("array(array(), array(1), array(2.5))", [[], [Decimal("1.0")], [Decimal("2.5")]]),
+        (
+            "array(struct(1 as a, null as b), struct(2L as A, array('x') as b))",
+            [{"a": 1, "b": None}, {"a": 2, "b": ["x"]}],
+        ),
+        ("array(map('k', null), map('k', 1))", [[("k", None)], [("k", 1)]]),
+        ("if(true, array(null), array(date '2026-01-02'))", [None]),
+    ],
+)
+def test_nested_values_have_a_common_type_as_in_spark(text: str, expected: Any):
+    assert value_of(text, batch_of([(1, "x", 2)])) == [expected]
 
 
 @given(ROWS)

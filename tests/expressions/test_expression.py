@@ -833,6 +833,16 @@ def test_decimal_arithmetic_beyond_38_digits_is_rejected():
         ),
         ("local::string", {"local": [datetime.datetime(2026, 1, 1, 10)]}, ["2026-01-01 10:00:00"]),
         ("day::timestamp", {"day": [datetime.date(2026, 1, 1)]}, [datetime.datetime(2026, 1, 1, tzinfo=UTC)]),
+        ("cast(array(a, null) as array<string>)", {"a": [1, 2]}, [["1", None], ["2", None]]),
+        ("try_cast(array('1', s) as array<int>)", {"s": ["x", "2"]}, [[1, None], [1, 2]]),
+        ("cast(array(array(), array(a)) as array<array<double>>)", {"a": [1]}, [[[], [1.0]]]),
+        (
+            "cast(named_struct('x', a, 'y', s) as struct<y: string, x: date>)",
+            {"a": [1], "s": ["2026-01-02"]},
+            [{"y": "1", "x": datetime.date(2026, 1, 2)}],
+        ),
+        ("cast(map(a, s) as map<string, int>)", {"a": [7], "s": ["8"]}, [[("7", 8)]]),
+        ("cast(if(a > 1, array(s), null) as array<int>)", {"a": [1, 2], "s": ["x", "3"]}, [None, [3]]),
     ],
 )
 def test_a_cast_has_the_result_of_spark(text, columns, expected):

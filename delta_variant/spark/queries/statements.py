@@ -12,6 +12,7 @@ from pyspark.sql.types import StructType as SparkStruct
 
 from ..._logging import get_logger
 from ...errors import ExpressionError
+from ...protocol.schema.json_text import parse as parse_schema
 from ...protocol.types import DataType, StructField, StructType
 from ...statements.parse import SHOWS_COLUMNS, ParsedStatement
 from ...storage.store import Memo, RememberedTable, TableLocation, table_uri
@@ -35,15 +36,31 @@ class DataFrameResult:
     def names(self) -> Sequence[str]:
         return self.data.columns
 
+    @property
+    def types(self) -> Sequence[DataType]:
+        return [each.type for each in parse_schema(self._numbered.schema.json()).fields]
+
+    @property
+    def _numbered(self) -> DataFrame:
+        return self.data.toDF(*(f"c{number}" for number in range(len(self.data.columns))))
+
+    def in_order(self, types: Sequence[DataType]) -> DataFrameResult:
+        if list(types) == self.types:
+            return self
+        fields = (StructField(f"c{number}", each) for number, each in enumerate(types))
+        ordered = self._numbered.to(to_spark(StructType(tuple(fields))).toNullable())
+        return DataFrameResult(ordered.toDF(*self.data.columns))
+
     def first(self, count: int) -> pa.Table:
         return self.data.limit(count).toArrow()
 
     def select(self, columns: Mapping[str, tuple[str, DataType]]) -> DataFrame:
-        numbered = self.data.toDF(*(f"c{number}" for number in range(len(self.data.columns))))
         fields = to_spark(StructType(tuple(StructField(name, kind) for name, (_, kind) in columns.items())))
         types = [each.dataType for each in fields.toNullable()]
         values = zip(columns.items(), types, strict=True)
-        return numbered.select(*(expr(text).cast(kind).alias(name) for (name, (text, _)), kind in values))
+        return self._numbered.select(
+            *(expr(text).cast(kind).alias(name) for (name, (text, _)), kind in values)
+        )
 
 
 @dataclass(frozen=True)
