@@ -184,6 +184,14 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
+/// Call `work` with each row; its errors name the row.
+pub fn each_row(
+    rows: impl IntoIterator<Item = usize>,
+    mut work: impl FnMut(usize) -> Result<()>,
+) -> Result<()> {
+    rows.into_iter().try_for_each(|row| work(row).map_err(|error| error.at_row(row)))
+}
+
 impl From<arrow_schema::ArrowError> for Error {
     fn from(error: arrow_schema::ArrowError) -> Self {
         match error {

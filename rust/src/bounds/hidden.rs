@@ -6,7 +6,7 @@ use arrow_array::{Array, ArrayRef, StructArray};
 use arrow_buffer::NullBuffer;
 
 use super::{Group, TypedValue, unexpected};
-use crate::error::Result;
+use crate::error::{Result, each_row};
 use crate::shred::shapes::Shapes;
 use crate::value::column::Bytes;
 use crate::value::{Object, Value};
@@ -60,19 +60,15 @@ fn hide_fields(
 ) -> Result<()> {
     let values = Bytes::new(value)?;
     let mut shapes = Shapes::new(metadata, |_| ())?;
-    for row in (0..object.len()).filter(|&row| valid.is_none_or(|valid| valid.is_valid(row))) {
-        let Some(bytes) = values.get(row) else { continue };
-        let Value::Object(leftover) = Value::decode(bytes).map_err(|error| error.at_row(row))? else {
-            continue;
-        };
+    each_row((0..object.len()).filter(|&row| valid.is_none_or(|valid| valid.is_valid(row))), |row| {
+        let Some(bytes) = values.get(row) else { return Ok(()) };
+        let Value::Object(leftover) = Value::decode(bytes)? else { return Ok(()) };
         if object.is_null(row) {
             fields.iter_mut().for_each(|(_, field)| field.hide());
-        } else {
-            let names = &shapes.at(row).map_err(|error| error.at_row(row))?.names;
-            hide_named(fields, &leftover, names).map_err(|error| error.at_row(row))?;
+            return Ok(());
         }
-    }
-    Ok(())
+        hide_named(fields, &leftover, &shapes.at(row)?.names)
+    })
 }
 
 fn hide_named(fields: &mut [(String, Group)], leftover: &Object<'_>, names: &[&str]) -> Result<()> {

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use arrow_array::StructArray;
 
 use super::in_ranges;
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Result, each_row};
 use crate::value::build::{NULL, Rows, Tree, names_of};
 use crate::value::column::Variants;
 use crate::value::path::{Step, normalized};
@@ -200,21 +200,12 @@ fn edited<'a>(
 ) -> Result<Vec<StructArray>> {
     in_ranges(variants.len(), |rows| {
         let mut out = Rows::new(rows.len());
-        for row in rows {
-            edited_row(variants, row, &edit, &mut out).map_err(|error| error.at_row(row))?;
-        }
+        each_row(rows, |row| {
+            let Some((metadata, value)) = variants.get(row)? else { return out.push(None) };
+            let mut tree = Tree::decode(&names_of(metadata)?, value, 0)?;
+            let has_value = edit(row, &mut tree)?;
+            out.push(has_value.then_some(&tree))
+        })?;
         out.finish()
     })
-}
-
-fn edited_row<'a>(
-    variants: &Variants<'a>,
-    row: usize,
-    edit: impl Fn(usize, &mut Tree<'a>) -> Result<bool>,
-    out: &mut Rows,
-) -> Result<()> {
-    let Some((metadata, value)) = variants.get(row)? else { return out.push(None) };
-    let mut tree = Tree::decode(&names_of(metadata)?, value, 0)?;
-    let has_value = edit(row, &mut tree)?;
-    out.push(has_value.then_some(&tree))
 }

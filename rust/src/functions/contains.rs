@@ -4,7 +4,7 @@ use arrow_array::builder::BooleanBuilder;
 use arrow_array::{BooleanArray, StructArray};
 
 use super::{in_ranges, key};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, each_row};
 use crate::value::column::Variants;
 use crate::value::{MAX_DEPTH, Metadata, Value, too_deep};
 
@@ -36,15 +36,13 @@ pub fn contains(haystacks: &StructArray, needles: &StructArray) -> Result<Boolea
     }
     let parts = in_ranges(haystacks.len(), |rows| {
         let mut out = BooleanBuilder::with_capacity(rows.len());
-        for row in rows {
-            let found = match (haystacks.get(row)?, needles.get(row)?) {
-                (Some(haystack), Some(needle)) => {
-                    Some(is_within(haystack, needle).map_err(|error| error.at_row(row))?)
-                }
+        each_row(rows, |row| {
+            out.append_option(match (haystacks.get(row)?, needles.get(row)?) {
+                (Some(haystack), Some(needle)) => Some(is_within(haystack, needle)?),
                 _ => None,
-            };
-            out.append_option(found);
-        }
+            });
+            Ok(())
+        })?;
         Ok(out.finish())
     })?;
     Ok(parts.iter().flatten().collect())

@@ -4,7 +4,7 @@ use arrow_array::builder::{BooleanBuilder, Int32Builder, ListBuilder, StringBuil
 use arrow_array::{BooleanArray, Int32Array, ListArray, StructArray};
 
 use super::in_ranges;
-use crate::error::{ErrorKind, Result};
+use crate::error::{ErrorKind, Result, each_row};
 use crate::value::column::Variants;
 use crate::value::{Metadata, Value, validate};
 
@@ -12,14 +12,14 @@ use crate::value::{Metadata, Value, validate};
 pub fn array_lengths(variants: &StructArray) -> Result<Int32Array> {
     let variants = Variants::new(variants)?;
     let mut out = Int32Builder::with_capacity(variants.len());
-    for row in 0..variants.len() {
-        let value =
-            variants.get(row).and_then(|found| found.map(|(_, value)| Value::decode(value)).transpose());
-        out.append_option(match value.map_err(|error| error.at_row(row))? {
+    each_row(0..variants.len(), |row| {
+        let value = variants.get(row)?.map(|(_, value)| Value::decode(value)).transpose()?;
+        out.append_option(match value {
             Some(Value::Array(array)) => Some(array.len() as i32),
             _ => None,
         });
-    }
+        Ok(())
+    })?;
     Ok(out.finish())
 }
 
@@ -27,10 +27,11 @@ pub fn array_lengths(variants: &StructArray) -> Result<Int32Array> {
 pub fn object_keys(variants: &StructArray) -> Result<ListArray> {
     let variants = Variants::new(variants)?;
     let mut out = ListBuilder::new(StringBuilder::new());
-    for row in 0..variants.len() {
-        let pushed = push_keys(&variants, row, out.values()).map_err(|error| error.at_row(row))?;
+    each_row(0..variants.len(), |row| {
+        let pushed = push_keys(&variants, row, out.values())?;
         out.append(pushed);
-    }
+        Ok(())
+    })?;
     Ok(out.finish())
 }
 

@@ -7,7 +7,7 @@ use arrow_array::{ArrayRef, RecordBatch, StructArray};
 use arrow_schema::{DataType, Field, Schema};
 
 use super::in_ranges;
-use crate::error::Result;
+use crate::error::{Result, each_row};
 use crate::value::build::Rows;
 use crate::value::cast::variant_fields;
 use crate::value::column::Variants;
@@ -90,17 +90,13 @@ pub fn explode(variants: &StructArray, outer: bool) -> Result<Vec<RecordBatch>> 
             keys: StringBuilder::new(),
             values: Rows::new(rows.len()),
         };
-        for row in rows {
+        each_row(rows, |row| {
             let pushed = match variants.get(row)? {
-                Some((metadata, value)) => {
-                    out.push_all(row, metadata, value).map_err(|error| error.at_row(row))?
-                }
+                Some((metadata, value)) => out.push_all(row, metadata, value)?,
                 None => false,
             };
-            if outer && !pushed {
-                out.push_outer(row)?;
-            }
-        }
+            if outer && !pushed { out.push_outer(row) } else { Ok(()) }
+        })?;
         out.finish()
     })
 }

@@ -7,7 +7,7 @@ use arrow_array::builder::BinaryBuilder;
 use arrow_array::{BinaryArray, StructArray};
 
 use super::in_ranges;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, each_row};
 use crate::value::column::Variants;
 use crate::value::{Decimal, MAX_DEPTH, Metadata, Value, malformed, too_deep};
 
@@ -29,18 +29,18 @@ pub fn keys(variants: &StructArray) -> Result<BinaryArray> {
     let parts = in_ranges(variants.len(), |rows| {
         let mut out = BinaryBuilder::with_capacity(rows.len(), 0);
         let mut key = Vec::new();
-        for row in rows {
+        each_row(rows, |row| {
             key.clear();
             let found = variants.get(row)?;
             if let Some((metadata, value)) = found {
-                let pushed = Metadata::parse(metadata).and_then(|names| push(&names, value, 0, &mut key));
-                pushed.map_err(|error| error.at_row(row))?;
+                push(&Metadata::parse(metadata)?, value, 0, &mut key)?;
             }
             if out.values_slice().len() + key.len() > i32::MAX as usize {
                 return Err(Error::too_large());
             }
             out.append_option(found.map(|_| &key));
-        }
+            Ok(())
+        })?;
         Ok(out.finish())
     })?;
     Ok(parts.iter().flatten().collect())

@@ -3,7 +3,7 @@
 use arrow_array::StructArray;
 
 use super::in_ranges;
-use crate::error::Result;
+use crate::error::{Result, each_row};
 use crate::value::build::Rows;
 use crate::value::column::Variants;
 use crate::value::modify::array_of;
@@ -44,17 +44,12 @@ pub fn matches(variants: &StructArray, path: &[Option<Step>]) -> Result<Vec<Stru
     let variants = Variants::new(variants)?;
     in_ranges(variants.len(), |rows| {
         let mut out = Rows::new(rows.len());
-        for row in rows {
-            let Some((metadata, value)) = variants.get(row)? else {
-                out.push_bytes(None)?;
-                continue;
-            };
+        each_row(rows, |row| {
+            let Some((metadata, value)) = variants.get(row)? else { return out.push_bytes(None) };
             let mut found = Vec::new();
-            Metadata::parse(metadata)
-                .and_then(|names| collect(&names, value, path, &mut found))
-                .map_err(|error| error.at_row(row))?;
-            out.push_bytes(Some((metadata, &array_of(&found))))?;
-        }
+            collect(&Metadata::parse(metadata)?, value, path, &mut found)?;
+            out.push_bytes(Some((metadata, &array_of(&found))))
+        })?;
         out.finish()
     })
 }

@@ -6,7 +6,7 @@ use std::fmt::{self, Display, Formatter, Write as _};
 use arrow_array::{StringArray, StructArray};
 
 use super::in_ranges;
-use crate::error::Result;
+use crate::error::{Result, each_row};
 use crate::value::column::Variants;
 use crate::value::{Decimal, MAX_DECIMAL_DIGITS, Metadata, Value, no_such_name, too_deep};
 
@@ -214,9 +214,7 @@ pub fn merged_schema(variants: &StructArray) -> Result<Type> {
     let variants = Variants::new(variants)?;
     let parts = in_ranges(variants.len(), |rows| {
         let mut found = Type::Void;
-        for row in rows {
-            add_row(&mut found, &variants, row).map_err(|error| error.at_row(row))?;
-        }
+        each_row(rows, |row| add_row(&mut found, &variants, row).map(drop))?;
         Ok(found)
     })?;
     Ok(parts.into_iter().fold(Type::Void, Type::merged))

@@ -22,7 +22,7 @@ use arrow_array::{Array, ArrayRef, BinaryArray, DictionaryArray, StructArray};
 use self::counts::{Counts, Majority, Typed};
 use self::estimate::Item;
 pub use self::prices::affordable_leaves;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, each_row};
 use crate::shred::{LeafType, ShreddingSchema};
 use crate::value::{Metadata, Object, Value};
 
@@ -350,16 +350,15 @@ fn for_each_row<'a>(
     let values = values.as_binary_opt::<i32>().ok_or_else(|| unsupported("value", "binary", values))?;
     let metadata = MetadataColumn::new(column(variants, "metadata")?)?;
     let mut last: Option<Metadata<'a>> = None;
-    for row in (0..variants.len()).filter(|&row| variants.is_valid(row)) {
+    each_row((0..variants.len()).filter(|&row| variants.is_valid(row)), |row| {
         let bytes = metadata.value(row);
         let parsed = match last {
             Some(parsed) if parsed.as_bytes() == bytes => parsed,
-            _ => Metadata::parse(bytes).map_err(|error| error.at_row(row))?,
+            _ => Metadata::parse(bytes)?,
         };
         last = Some(parsed);
-        visit(parsed, values.value(row)).map_err(|error| error.at_row(row))?;
-    }
-    Ok(())
+        visit(parsed, values.value(row))
+    })
 }
 
 /// The `metadata` column in either of its forms.

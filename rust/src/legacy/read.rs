@@ -8,7 +8,7 @@ use arrow_buffer::{Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
 
 use super::assemble::{Assembler, PartId};
 use super::layout::{ARRAY, Group, OBJECT, TYPED_VALUE, UNTYPED_VALUE};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, each_row};
 use crate::shred::reader::{Offsets, is_valid};
 use crate::value::cast::variant_fields;
 use crate::value::column::{Bytes, Scalars};
@@ -24,15 +24,13 @@ pub fn unshred(group: &StructArray, compat: bool) -> Result<StructArray> {
     let reader = Reader::new(group, &layout, compat)?;
     let mut out = Assembler::new();
     let (mut metadata, mut values) = (Output::new(group.len()), Output::new(group.len()));
-    for row in 0..group.len() {
+    each_row(0..group.len(), |row| {
         if group.is_valid(row) {
-            reader
-                .read_row(row, &mut out, &mut metadata.bytes, &mut values.bytes)
-                .map_err(|error| error.at_row(row))?;
+            reader.read_row(row, &mut out, &mut metadata.bytes, &mut values.bytes)?;
         }
         metadata.end()?;
-        values.end()?;
-    }
+        values.end()
+    })?;
     let nulls = group.nulls();
     let columns = [metadata, values].map(|output| output.finish(nulls));
     let [metadata, values] = columns;

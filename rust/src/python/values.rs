@@ -14,7 +14,7 @@ use super::reports::PyInvalidValue;
 use super::{choice, run};
 use crate::bounds::{self, normalize_path};
 use crate::data_file::filter;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, each_row};
 use crate::functions::{ROWS_PER_THREAD, in_ranges};
 use crate::json::leaves;
 use crate::json::parse::{JsonShredder, ParseOptions, parse_rows};
@@ -355,9 +355,8 @@ pub fn validate(py: Python<'_>, variants: PyArray) -> PyResult<()> {
     run(py, || {
         let plain = plain(variants)?;
         let (metadata, values) = (plain.column(0).as_binary::<i32>(), plain.column(1).as_binary::<i32>());
-        (0..plain.len()).filter(|&row| plain.is_valid(row)).try_for_each(|row| {
-            let names = Metadata::parse(metadata.value(row)).map_err(|error| error.at_row(row))?;
-            value::validate(&names, values.value(row)).map_err(|error| error.at_row(row))
+        each_row((0..plain.len()).filter(|&row| plain.is_valid(row)), |row| {
+            value::validate(&Metadata::parse(metadata.value(row))?, values.value(row))
         })
     })
 }

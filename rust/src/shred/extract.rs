@@ -12,7 +12,7 @@ use super::layout::{Group, Layout, Typed};
 use super::reader::{OnConflict, conflict};
 use super::shapes::Shapes;
 use super::unshred::unshred_as;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, each_row};
 use crate::value::cast::{CastBuilder, Casting, cast_array, shows_names};
 use crate::value::column::{Bytes, is_text_dictionary, leaf_count};
 use crate::value::metadata::{EMPTY, Metadata};
@@ -333,10 +333,10 @@ impl<'a> Selection<'a> {
         let mut builder = CastBuilder::new(request.target, request.casting)?;
         let values = self.values()?;
         let mut shapes = self.shapes()?;
-        for row in 0..self.group.len() {
+        each_row(0..self.group.len(), |row| {
             let bytes = values.filter(|_| rows.value(row)).and_then(|values| values.get(row));
-            self.cast_value(&mut builder, &mut shapes, row, bytes).map_err(|error| error.at_row(row))?;
-        }
+            self.cast_value(&mut builder, &mut shapes, row, bytes)
+        })?;
         builder.finish()
     }
 
@@ -414,10 +414,9 @@ impl<'a> Selection<'a> {
         let mut builder = CastBuilder::new(request.target, request.casting)?;
         let values = self.values()?;
         let mut shapes = self.shapes()?;
-        for &row in rows {
-            let bytes = values.and_then(|values| values.get(row));
-            self.cast_value(&mut builder, &mut shapes, row, bytes).map_err(|error| error.at_row(row))?;
-        }
+        each_row(rows.iter().copied(), |row| {
+            self.cast_value(&mut builder, &mut shapes, row, values.and_then(|values| values.get(row)))
+        })?;
         let (typed, others) = (cast.to_data(), builder.finish()?.to_data());
         let mut merged = MutableArrayData::new(vec![&typed, &others], true, cast.len());
         let mut start = 0;
@@ -502,14 +501,9 @@ fn cast_variants(variants: &StructArray, request: &Request<'_>) -> Result<ArrayR
     let mut builder = CastBuilder::new(request.target, request.casting)?;
     let mut shapes = Shapes::new(metadata.as_ref(), |_| ())?;
     let bytes = Bytes::new(values)?;
-    for row in 0..variants.len() {
-        let appended = match bytes.get(row) {
-            Some(bytes) => {
-                shapes.at(row).and_then(|shape| builder.append(Some(&shape.metadata), Some(bytes)))
-            }
-            None => builder.append(None, None),
-        };
-        appended.map_err(|error| error.at_row(row))?;
-    }
+    each_row(0..variants.len(), |row| match bytes.get(row) {
+        Some(bytes) => builder.append(Some(&shapes.at(row)?.metadata), Some(bytes)),
+        None => builder.append(None, None),
+    })?;
     builder.finish()
 }

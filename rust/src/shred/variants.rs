@@ -11,7 +11,7 @@ use arrow_schema::DataType;
 use super::schema::{Numeric, ShreddingSchema};
 use super::shapes::{Shapes, to_binary};
 use super::tree::{NodeId, ROOT, Tree, Typed};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, each_row};
 use crate::value::column::Bytes;
 use crate::value::encode::Layout;
 use crate::value::metadata::unsigned_size;
@@ -25,11 +25,10 @@ pub fn shred(variants: &StructArray, schema: ShreddingSchema, numeric: Numeric) 
     let values = Bytes::new(child(variants, "value")?)?;
     let mut shapes = Shapes::new(metadata, |_| ())?;
     let mut columns = Columns { tree: Tree::new(&schema), numeric };
-    for row in (0..variants.len()).filter(|&row| variants.is_valid(row)) {
-        let value = values.get(row).ok_or_else(|| malformed("the value is null").at_row(row))?;
-        let names = &shapes.at(row).map_err(|e| e.at_row(row))?.names;
-        push(&mut columns, names, ROOT, row, value, 0).map_err(|e| e.at_row(row))?;
-    }
+    each_row((0..variants.len()).filter(|&row| variants.is_valid(row)), |row| {
+        let value = values.get(row).ok_or_else(|| malformed("the value is null"))?;
+        push(&mut columns, &shapes.at(row)?.names, ROOT, row, value, 0)
+    })?;
     let metadata = match metadata.data_type() {
         DataType::Dictionary(_, _) => metadata.clone(),
         _ => Arc::new(to_binary(metadata)?),

@@ -19,7 +19,7 @@ use super::column::{Scalars, is_text_dictionary};
 use super::json::{self, Keys};
 use super::sql_type::{is_variant, sql_name};
 use super::{Metadata, Object, Value, Zone, convert};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, each_row};
 
 /// Builds a column of one type from Variant values, by the rules of Spark's `variant_get`.
 ///
@@ -502,16 +502,10 @@ pub fn cast_array(typed: &ArrayRef, target: &DataType, casting: &Casting) -> Res
     }
     let scalars = Scalars::new(typed)?;
     let mut builder = CastBuilder::new(target, casting)?;
-    for row in 0..typed.len() {
-        if typed.is_valid(row) {
-            scalars
-                .value(row)
-                .and_then(|value| builder.append_value(None, &value))
-                .map_err(|error| error.at_row(row))?;
-        } else {
-            builder.append_null()?;
-        }
-    }
+    each_row(0..typed.len(), |row| match typed.is_valid(row) {
+        true => builder.append_value(None, &scalars.value(row)?),
+        false => builder.append_null(),
+    })?;
     builder.finish()
 }
 

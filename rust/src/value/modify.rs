@@ -10,7 +10,7 @@ use super::encode::{self, Layout};
 use super::metadata::{self, unsigned_size};
 use super::path::{Step, normalized};
 use super::{MAX_DEPTH, MAX_SIZE, Metadata, Object, Value, too_deep};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, each_row};
 
 /// The value to set at a path.
 #[derive(Debug, Clone, Copy)]
@@ -257,14 +257,12 @@ fn translated<'a>(
 pub fn set_rows(variants: &StructArray, path: &[Step], values: &dyn Array) -> Result<StructArray> {
     let (variants, new) = (Variants::new(variants)?, NewValues::of(values)?);
     let mut out = Rows::new(variants.len());
-    for row in 0..variants.len() {
-        let set_row = || {
-            let (metadata, value) = variants.get(row)?.unzip();
-            set(Metadata::parse(metadata.unwrap_or(metadata::EMPTY))?, value, path, &new.at(row)?)
-        };
-        let (metadata, value) = set_row().map_err(|error| error.at_row(row))?;
-        out.push_bytes(Some((&metadata, &value)))?;
-    }
+    each_row(0..variants.len(), |row| {
+        let (metadata, value) = variants.get(row)?.unzip();
+        let names = Metadata::parse(metadata.unwrap_or(metadata::EMPTY))?;
+        let (metadata, value) = set(names, value, path, &new.at(row)?)?;
+        out.push_bytes(Some((&metadata, &value)))
+    })?;
     out.finish()
 }
 
@@ -272,15 +270,11 @@ pub fn set_rows(variants: &StructArray, path: &[Step], values: &dyn Array) -> Re
 pub fn remove_rows(variants: &StructArray, path: &[Step]) -> Result<StructArray> {
     let variants = Variants::new(variants)?;
     let mut out = Rows::new(variants.len());
-    for row in 0..variants.len() {
-        let Some((metadata, value)) = variants.get(row)? else {
-            out.push_bytes(None)?;
-            continue;
-        };
-        let removed = Metadata::parse(metadata).and_then(|names| remove(&names, value, path));
-        let removed = removed.map_err(|error| error.at_row(row))?;
-        out.push_bytes(Some((metadata, removed.as_deref().unwrap_or(value))))?;
-    }
+    each_row(0..variants.len(), |row| {
+        let Some((metadata, value)) = variants.get(row)? else { return out.push_bytes(None) };
+        let removed = remove(&Metadata::parse(metadata)?, value, path)?;
+        out.push_bytes(Some((metadata, removed.as_deref().unwrap_or(value))))
+    })?;
     out.finish()
 }
 

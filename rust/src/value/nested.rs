@@ -10,7 +10,7 @@ use arrow_schema::{DataType, Field};
 use super::build::{NULL, Rows, Tree, check_depth, names_of};
 use super::column::{Scalars, Variants};
 use super::{Value, malformed};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, each_row};
 
 const EXTENSION_NAME: &str = "ARROW:extension:name";
 const VARIANT_EXTENSION: &str = "arrow.parquet.variant";
@@ -29,14 +29,11 @@ enum Column<'a> {
 pub fn variants_of(array: &dyn Array, rows: Range<usize>) -> Result<StructArray> {
     let column = Column::of(array, false, 0)?;
     let mut out = Rows::new(rows.len());
-    for row in rows {
-        let pushed = match (&column, array.is_null(row)) {
-            // An array without a type has no validity of its own.
-            (Column::Nulls, _) | (_, true) => out.push(None),
-            (_, false) => column.tree(row, 0).and_then(|tree| out.push(Some(&tree))),
-        };
-        pushed.map_err(|error| error.at_row(row))?;
-    }
+    each_row(rows, |row| match (&column, array.is_null(row)) {
+        // An array without a type has no validity of its own.
+        (Column::Nulls, _) | (_, true) => out.push(None),
+        (_, false) => out.push(Some(&column.tree(row, 0)?)),
+    })?;
     out.finish()
 }
 

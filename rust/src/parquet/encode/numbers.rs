@@ -11,6 +11,7 @@ use arrow_array::types::{
 use arrow_array::{Array, ArrayRef};
 use arrow_schema::{DataType, TimeUnit};
 use parquet::basic::Encoding;
+use parquet::data_type::SliceAsBytes;
 
 use super::delta;
 use super::dictionary::Numbers;
@@ -20,7 +21,7 @@ use super::values::{Choice, Dictionary, PageValues, Values, gather, unexpected, 
 use crate::error::Result;
 
 /// A number of a Parquet type.
-pub(super) trait Number: Copy + Default + Send + 'static {
+pub(super) trait Number: SliceAsBytes + Copy + Default + Send + 'static {
     type Bits: Copy + Eq + Hash;
 
     fn bits(self) -> Self::Bits;
@@ -29,9 +30,10 @@ pub(super) trait Number: Copy + Default + Send + 'static {
 
     fn extremes(values: &[Self]) -> Extremes;
 
-    fn encode(values: &[Self], page: &mut Vec<u8>) -> Encoding;
-
-    fn push_plain(self, out: &mut Vec<u8>);
+    fn encode(values: &[Self], page: &mut Vec<u8>) -> Encoding {
+        page.extend_from_slice(Self::slice_as_bytes(values));
+        Encoding::PLAIN
+    }
 }
 
 pub(super) struct NumberValues<T> {
@@ -108,9 +110,7 @@ impl<T: Number> Values for NumberValues<T> {
 
     fn end_chunk(&mut self) -> (Vec<u8>, usize) {
         let values = self.dictionary.values();
-        let mut plain = Vec::with_capacity(size_of_val(values));
-        values.iter().for_each(|value| value.push_plain(&mut plain));
-        let count = values.len();
+        let (plain, count) = (T::slice_as_bytes(values).to_vec(), values.len());
         self.dictionary.clear();
         self.choice.end_chunk();
         (plain, count)
@@ -146,10 +146,6 @@ impl Number for i32 {
     fn encode(values: &[i32], page: &mut Vec<u8>) -> Encoding {
         delta::encode(values, page);
         Encoding::DELTA_BINARY_PACKED
-    }
-
-    fn push_plain(self, out: &mut Vec<u8>) {
-        out.extend_from_slice(&self.to_le_bytes());
     }
 }
 
@@ -189,10 +185,6 @@ impl Number for i64 {
         delta::encode(values, page);
         Encoding::DELTA_BINARY_PACKED
     }
-
-    fn push_plain(self, out: &mut Vec<u8>) {
-        out.extend_from_slice(&self.to_le_bytes());
-    }
 }
 
 fn integers<T: Copy + Ord + Into<i128>>(values: &[T]) -> Extremes {
@@ -220,15 +212,6 @@ impl Number for f32 {
     fn extremes(values: &[f32]) -> Extremes {
         floats(values)
     }
-
-    fn encode(values: &[f32], page: &mut Vec<u8>) -> Encoding {
-        values.iter().for_each(|value| value.push_plain(page));
-        Encoding::PLAIN
-    }
-
-    fn push_plain(self, out: &mut Vec<u8>) {
-        out.extend_from_slice(&self.to_le_bytes());
-    }
 }
 
 impl Number for f64 {
@@ -246,15 +229,6 @@ impl Number for f64 {
 
     fn extremes(values: &[f64]) -> Extremes {
         floats(values)
-    }
-
-    fn encode(values: &[f64], page: &mut Vec<u8>) -> Encoding {
-        values.iter().for_each(|value| value.push_plain(page));
-        Encoding::PLAIN
-    }
-
-    fn push_plain(self, out: &mut Vec<u8>) {
-        out.extend_from_slice(&self.to_le_bytes());
     }
 }
 
