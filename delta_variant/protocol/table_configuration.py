@@ -68,6 +68,13 @@ class TableConfiguration:
         return StructType((*self.schema.fields, *self.extra_columns))
 
     @property
+    def stored_partition_columns(self) -> dict[str, DataType]:
+        """Return the types of the partition columns in their order, by the names in `partitionValues`."""
+        by_name = {field.name: field for field in self.schema.fields}
+        fields = [by_name[name] for name in self.partition_columns]
+        return {physical_name(field, self.mapping_mode): field.type for field in fields}
+
+    @property
     def data_columns(self) -> StructType:
         """Return the columns that files store, which are not of type void.
 

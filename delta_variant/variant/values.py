@@ -98,10 +98,7 @@ def parse_json(
     """
     check_option("floats", floats, get_args(Floats))
     check_option("duplicate_keys", duplicate_keys, get_args(DuplicateKeys))
-    text = to_arrow_array(strings)
-    if pa.types.is_null(text.type):
-        text = text.cast(pa.string())
-    variants, invalid = _native.parse_json(text, floats, duplicate_keys)
+    variants, invalid = parse_valid_json(strings, floats=floats, duplicate_keys=duplicate_keys)
     if invalid:
         first = invalid[0]
         raise InvalidJsonError(f"byte {first.offset + 1} of the text: {first.message}").at(row=first.row)

@@ -24,7 +24,7 @@ from ..log.commit_context import now
 from ..protocol import properties
 from ..protocol.actions import RESIDUAL_ROWS_TAG, AddCDCFile, AddFile, decode_path, encode_path
 from ..protocol.schema.arrow import to_arrow
-from ..protocol.schema.column_mapping import physical_name, physical_schema
+from ..protocol.schema.column_mapping import physical_schema
 from ..protocol.schema.conforming import conform
 from ..protocol.schema.partition_values import folder_of, partition_value_to_string
 from ..protocol.table_configuration import TableConfiguration
@@ -190,15 +190,9 @@ class PartitionedFiles(Generic[AnySeries]):
         self._new_series = new_series
         self._partitions = table.partition_columns
         self.options = replace(options, sample_bytes=PARTITION_SAMPLE_BYTES) if self._partitions else options
-        fields = {field.name: field for field in table.schema.fields}
-        self._physical_partitions = [
-            physical_name(fields[name], table.mapping_mode) for name in self._partitions
-        ]
+        self._physical_partitions = list(table.stored_partition_columns)
         self.columns = FileColumns.of(table)
-        self._indexed = {
-            tuple(physical_name(field, table.mapping_mode) for field in chain)
-            for chain in table.stats_columns
-        }
+        self._indexed = set(table.stored_stats_columns)
         self.open: dict[PartitionValues, AnySeries] = {}
         self._files: list[WrittenFile] = []
         self._adds: list[AddFile] = []

@@ -28,7 +28,6 @@ import pyarrow.compute as pc
 from ... import _native
 from ..._arrow import Array
 from ...protocol.actions import Sidecar
-from ...protocol.schema.column_mapping import physical_name
 from ..file_set import FileList, Part, Summary, in_order
 from ..file_tables import FILES_SCHEMA, FileKeys, drop_files
 from ..snapshot import Snapshot
@@ -75,9 +74,7 @@ class Layout:
 
     @classmethod
     def of(cls, state: Snapshot, files: Files) -> Layout:
-        mode = state.configuration.mapping_mode
-        by_name = {each.name: each for each in state.schema.fields}
-        partitions = [physical_name(by_name[name], mode) for name in state.partition_columns]
+        partitions = list(state.configuration.stored_partition_columns)
         sample = _Sample()
         for batch in files(SAMPLED.names):
             sample.add(batch.select(SAMPLED.names))

@@ -35,7 +35,6 @@ from ...protocol.actions import (
     encode_path,
 )
 from ...protocol.schema.arrow import from_arrow, to_arrow_type
-from ...protocol.schema.column_mapping import physical_name
 from ...protocol.schema.json_text import to_json
 from ...protocol.schema.partition_values import partition_value_from_string
 from ...protocol.types import DataType
@@ -461,11 +460,7 @@ class _AddLayout:
             fields = [field for field in fields if field.name != "stats"]
         if not state.configuration.get(properties.WRITE_STATS_AS_STRUCT):
             return cls(fields, {})
-        mode = state.configuration.mapping_mode
-        by_name = {field.name: field for field in state.schema.fields}
-        partitions = {
-            physical_name(by_name[name], mode): by_name[name].type for name in state.partition_columns
-        }
+        partitions = state.configuration.stored_partition_columns
         if partitions:
             parsed = [(name, to_arrow_type(data_type)) for name, data_type in partitions.items()]
             fields.append(pa.field("partitionValues_parsed", pa.struct(parsed)))
