@@ -19,6 +19,7 @@ import statistics
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import engines
@@ -48,21 +49,29 @@ def changes(spark: SparkSession, count: int, size: int) -> DataFrame:
     return updates.unionAll(inserts).selectExpr("id", "day + 1 AS day", "event")
 
 
-def merge(spark: SparkSession, table: Path, size: Size) -> None:
+def merge(spark: SparkSession, table: Path, source: DataFrame) -> None:
     import delta_variant as dv
     from delta_variant import spark as dvs
 
-    target = dv.Table(table, engine=dvs.SparkEngine(spark))
-    merging = target.merge(changes(spark, size.rows, size.changes), ON)
+    merging = dv.Table(table, engine=dvs.SparkEngine(spark)).merge(source, ON)
     merging.when_matched_update_all().when_not_matched_insert_all().execute()
 
 
-def merge_by_delta(spark: SparkSession, table: Path, size: Size) -> None:
-    changes(spark, size.rows, size.changes).createOrReplaceTempView("source")
+def merge_by_delta(spark: SparkSession, table: Path, source: DataFrame) -> None:
+    source.createOrReplaceTempView("source")
     spark.sql(
         f"MERGE INTO delta.`{table}` AS target USING source ON {ON} "
         "WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *"
     )
+
+
+Merge = Callable[[SparkSession, Path, DataFrame], None]
+
+MERGES: dict[str, Merge] = {"ours": merge, "delta": merge_by_delta}
+
+
+def merge_changes(merge: Merge, spark: SparkSession, table: Path, size: Size) -> None:
+    merge(spark, table, changes(spark, size.rows, size.changes))
 
 
 def delete(spark: SparkSession, table: Path, size: Size) -> None:
@@ -104,7 +113,7 @@ class Size:
 Operation = Callable[[SparkSession, Path, Size], None]
 
 OPERATIONS: dict[str, dict[str, Operation]] = {
-    "merge": {"ours": merge, "delta": merge_by_delta},
+    "merge": {name: partial(merge_changes, each) for name, each in MERGES.items()},
     "delete": {"ours": delete, "delta": delete_by_delta},
     "update": {"ours": update, "delta": update_by_delta},
 }

@@ -18,12 +18,13 @@ import shutil
 import statistics
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import engines
 from pyspark.sql import DataFrame, SparkSession
-from spark_rewrites import ON, rows
+from spark_rewrites import MERGES, Merge, rows
 
 ROWS_OF_FILE = 500
 IDS, ID_FILES = 1_000_000, 56
@@ -65,20 +66,8 @@ def changes(spark: SparkSession, files: int) -> DataFrame:
     return updates.unionAll(rows(spark, count, count + changed // 3)).selectExpr("id", "day + 1 day", "event")
 
 
-def merge(spark: SparkSession, table: Path, files: int) -> None:
-    import delta_variant as dv
-    from delta_variant import spark as dvs
-
-    merging = dv.Table(table, engine=dvs.SparkEngine(spark)).merge(changes(spark, files), ON)
-    merging.when_matched_update_all().when_not_matched_insert_all().execute()
-
-
-def merge_by_delta(spark: SparkSession, table: Path, files: int) -> None:
-    changes(spark, files).createOrReplaceTempView("source")
-    spark.sql(
-        f"MERGE INTO delta.`{table}` AS target USING source ON {ON} "
-        "WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *"
-    )
+def merge_changes(merge: Merge, spark: SparkSession, table: Path, files: int) -> None:
+    merge(spark, table, changes(spark, files))
 
 
 def stream(spark: SparkSession, table: Path, files: int) -> Any:
@@ -104,7 +93,7 @@ Operation = Callable[[SparkSession, Path, int], Any]
 OPERATIONS: dict[str, tuple[str, bool, dict[str, Operation]]] = {
     "scan": ("table", False, {"ours": scan, "delta": scan_by_delta}),
     "optimize": ("table", True, {"ours": optimize, "delta": optimize_by_delta}),
-    "merge": ("table", True, {"ours": merge, "delta": merge_by_delta}),
+    "merge": ("table", True, {name: partial(merge_changes, each) for name, each in MERGES.items()}),
     "stream": ("ids", False, {"ours": stream, "delta": stream_by_delta}),
 }
 """The table of each operation, whether it runs on a copy, and how both do it."""

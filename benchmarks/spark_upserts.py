@@ -29,7 +29,7 @@ import engines
 from measure import size_of
 from pyspark.sql import DataFrame, SparkSession
 from spark_memory import Workers, peak_memory
-from spark_rewrites import FILES, ON, rows
+from spark_rewrites import FILES, MERGES, rows
 
 import delta_variant as dv
 from delta_variant import spark as dvs
@@ -55,19 +55,6 @@ def changes(spark: SparkSession, number: int, size: argparse.Namespace) -> DataF
     return updates.unionAll(rows(spark, first, first + new)).selectExpr("id", f"{number}L AS day", "event")
 
 
-def merge(spark: SparkSession, table: Path, source: DataFrame) -> None:
-    merging = dv.Table(table, engine=dvs.SparkEngine(spark)).merge(source, ON)
-    merging.when_matched_update_all().when_not_matched_insert_all().execute()
-
-
-def merge_by_delta(spark: SparkSession, table: Path, source: DataFrame) -> None:
-    source.createOrReplaceTempView("source")
-    spark.sql(
-        f"MERGE INTO delta.`{table}` AS target USING source ON {ON} "
-        "WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *"
-    )
-
-
 def optimize(spark: SparkSession, table: Path) -> None:
     dv.Table(table, engine=dvs.SparkEngine(spark)).optimize()
 
@@ -76,7 +63,6 @@ def optimize_by_delta(spark: SparkSession, table: Path) -> None:
     spark.sql(f"OPTIMIZE delta.`{table}`")
 
 
-MERGES: dict[str, Callable[[SparkSession, Path, DataFrame], None]] = {"ours": merge, "delta": merge_by_delta}
 OPTIMIZES: dict[str, Callable[[SparkSession, Path], None]] = {"ours": optimize, "delta": optimize_by_delta}
 
 
