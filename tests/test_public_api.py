@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from support.processes import run_program
 from support.public_api import TEXTS, describe
 
 import delta_variant
@@ -66,9 +67,9 @@ def test_the_version_is_that_of_the_project():
 
 def test_the_import_loads_no_optional_dependency():
     code = "import sys, delta_variant; print(*sorted({name.split('.')[0] for name in sys.modules}))"
-    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert "delta_variant" in loaded.stdout.split()
-    assert [name for name in OPTIONAL if name in loaded.stdout.split()] == []
+    loaded = run_program(code).split()
+    assert "delta_variant" in loaded
+    assert [name for name in OPTIONAL if name in loaded] == []
 
 
 def test_every_error_has_the_same_base_class_and_a_docstring():

@@ -9,6 +9,7 @@ import sys
 import pyarrow as pa
 import pytest
 import typer
+from support.processes import run_program
 
 import delta_variant
 from delta_variant.cli.app import COMMANDS, app
@@ -131,5 +132,4 @@ def test_the_summary_in_help_is_the_first_sentence_of_the_command(name: str):
 
 def test_functions_are_an_attribute_of_the_package():
     program = "import delta_variant as dv; print(dv.functions.variant_keys.__name__)"
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert done.stdout == "variant_keys\n"
+    assert run_program(program) == "variant_keys\n"

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from support.processes import WAIT, read_terminal, start
+from support.processes import WAIT, read_terminal, run_program, start
 from typer.testing import CliRunner
 
 from delta_variant._text import fill, path_text, size_text
@@ -455,8 +455,7 @@ def test_a_progress_bar_is_shown_only_on_a_terminal(tmp_path, events):
 
 def test_importing_the_package_imports_neither_typer_nor_rich():
     program = "import sys, delta_variant; print(sorted({'typer', 'rich'} & set(sys.modules)))"
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert done.stdout == "[]\n"
+    assert run_program(program) == "[]\n"
 
 
 def test_the_installed_command_prints_its_version():

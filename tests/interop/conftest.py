@@ -157,3 +157,17 @@ def _copy_jars(maven: str) -> None:
             pytest.fail(f"Maven could not fetch Delta's JARs: {copied.stdout}{copied.stderr}")
         for name in JAR_NAMES:
             os.replace(Path(folder) / name, JARS / name)
+
+
+@pytest.fixture
+def configured(spark: SparkSession) -> Iterator[Callable[[str, str], None]]:
+    """Return a function that sets a configuration of Spark until the test ends."""
+    before = {}
+
+    def configure(name: str, value: str) -> None:
+        before[name] = spark.conf.get(name)
+        spark.conf.set(name, value)
+
+    yield configure
+    for name, value in before.items():
+        spark.conf.set(name, value)

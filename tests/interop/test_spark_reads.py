@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
 from typing import Literal
@@ -26,20 +26,6 @@ READERS = [(vectorized, pushed) for vectorized in (True, False) for pushed in (T
 VECTORIZED, PUSHED = "spark.sql.parquet.enableVectorizedReader", "spark.sql.variant.pushVariantIntoScan"
 
 EVENTS = ['{"a": 1, "b": {"c": "x"}}', '{"a": 2.5, "b": {"c": "y"}}', '{"a": "z"}', "[1, null]", "null", None]
-
-
-@pytest.fixture
-def configured(spark: SparkSession) -> Iterator[Callable[[str, str], None]]:
-    """Return a function that sets a configuration of Spark until the test ends."""
-    before = {}
-
-    def configure(name: str, value: str) -> None:
-        before[name] = spark.conf.get(name)
-        spark.conf.set(name, value)
-
-    yield configure
-    for name, value in before.items():
-        spark.conf.set(name, value)
 
 
 @pytest.mark.usefixtures("small_files_are_shredded")

@@ -6,8 +6,6 @@ The limits are lowered where a few files stand for many.
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -19,6 +17,7 @@ import pytest
 from support.commits import commit_actions
 from support.errors import raises_at
 from support.intercepted_store import commit_first, intercept
+from support.processes import run_program
 from support.tables import read_commit
 
 import delta_variant as dv
@@ -295,14 +294,7 @@ def test_the_removal_of_many_files_needs_less_memory_than_their_actions(tmp_path
         actions = text.add([CommitInfo({}), PROTOCOL, metadata()])
         text.add(adds)
         commits.write_commit(store.open_store(tmp_path), 0, text.content(), actions)
-    done = subprocess.run(
-        [sys.executable, "-c", MEASURE, str(tmp_path)],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=True,
-    )
-    removed, kilobytes = map(int, done.stdout.split())
+    removed, kilobytes = map(int, run_program(MEASURE, tmp_path).split())
     assert removed == files
     # The actions of these files and their text are 250 MB.
     assert kilobytes < 100_000

@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 
 import pytest
-from interop.conftest import compiled_casts, spark, spark_with_delta
+from interop.conftest import compiled_casts, configured, spark, spark_with_delta
 from pyspark.sql import SparkSession
 
 from delta_variant.spark import SparkEngine
 from delta_variant.typing import Engine
 
-__all__ = ["compiled_casts", "spark", "spark_with_delta"]
+__all__ = ["compiled_casts", "configured", "spark", "spark_with_delta"]
 
 
 @pytest.fixture(params=["in one process", "by tasks"])

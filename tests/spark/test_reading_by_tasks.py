@@ -196,16 +196,3 @@ def test_spark_does_not_evaluate_sql_if_its_casts_are_lenient(
     configured("spark.sql.ansi.enabled", "false")
     with pytest.raises(PySparkException, match=r"CastError: .*x"):
         dvs.read_table(spark, tmp_path / "t", where="event:a::int = 1").collect()
-
-
-@pytest.fixture
-def configured(spark: SparkSession):
-    before: dict[str, str | None] = {}
-
-    def configure(name: str, value: str) -> None:
-        before[name] = spark.conf.get(name)
-        spark.conf.set(name, value)
-
-    yield configure
-    for name, value in before.items():
-        spark.conf.set(name, value)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -22,6 +23,12 @@ def start(command: Sequence[str | Path], **options: Any) -> Iterator[subprocess.
             yield process
         finally:
             process.kill()
+
+
+def run_program(program: str, *arguments: str | Path) -> str:
+    """Run Python code in a process of its own, and return what it prints."""
+    command = [sys.executable, "-c", program, *arguments]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=True).stdout
 
 
 def kill_session(leader: int) -> None:

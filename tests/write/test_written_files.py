@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import pickle
-import subprocess
-import sys
 from decimal import Decimal
 from typing import Any
 
@@ -13,6 +11,7 @@ import pyarrow.compute as pc
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.processes import run_program
 
 import delta_variant as dv
 from delta_variant import _compressed
@@ -223,14 +222,7 @@ print(result.rows, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
 def test_the_commit_of_many_files_needs_less_memory_than_their_objects(tmp_path, tracked):
     configuration = {"delta.enableRowTracking": "true"} if tracked else None
     dv.write_table(tmp_path, [{"id": 1}], configuration=configuration)
-    done = subprocess.run(
-        [sys.executable, "-c", MEASURE, str(tmp_path)],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=True,
-    )
-    rows, kilobytes = map(int, done.stdout.split())
+    rows, kilobytes = map(int, run_program(MEASURE, tmp_path).split())
     assert rows == 200_000
     # The objects of these files are 300 MB.
     assert kilobytes < 100_000
