@@ -128,6 +128,7 @@ ROWS = {
         (7,),
     ],
     "select 1 union select 1 union select 2.5 order by 1": [(Decimal("1.0"),), (Decimal("2.5"),)],
+    "table kinds union all table kinds order by kind limit 1": [("buy", 2.5)],
     f"select kind from kinds intersect select {TYPE} from events order by 1": [("buy",), ("view",)],
     f"select kind from kinds except select {TYPE} from events": [("lend",)],
     f"select id, row_number() over (partition by {TYPE} order by {PRICE} desc) from events order by id": [

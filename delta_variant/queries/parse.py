@@ -155,6 +155,9 @@ class _QueryGrammar(Grammar):
             return statement
         if self.is_next("values") and self.begins_value(self.following):
             return self._values()
+        if self.accept("table"):
+            source = TableName(self.take_qualified_name(), None, None, None)
+            return Select((Item(None, "*"),), source, None, None, None, None, None, distinct=False)
         if not self.accept("select"):
             self.fail("a query, or a statement that changes, maintains or shows a table")
         return self._select()
