@@ -489,6 +489,9 @@ fn read_at(file: &File, range: &Range<u64>) -> Result<Bytes> {
     let length = (range.end - range.start) as usize;
     if length >= MAPPED_BYTES {
         let mut bytes = memmap2::MmapMut::map_anon(length)?;
+        // A page of new memory costs a fault, and few systems use large pages without this advice.
+        #[cfg(target_os = "linux")]
+        let _ = bytes.advise(memmap2::Advice::HugePage);
         read_exact_at(file, &mut bytes, range.start)?;
         return Ok(Bytes::from_owner(bytes));
     }
