@@ -248,6 +248,7 @@ ERRORS = {
     "select id from events group by cube (id) with rollup": "got `with`",
     "select id from events natural join kinds": "got `natural`",
     "select event from events order by event": "is a Variant, which cannot be compared",
+    "select count(distinct event) from events": "is a Variant, which cannot be compared",
     "select event, count(*) from events group by event": "is a Variant, which cannot be compared",
     "select nothing from events": "`nothing` does not exist; the columns are events.id, events.event",
     "select id from events a join events b on a.id = b.id": "`id` matches 2 columns",

@@ -230,8 +230,9 @@ def bind_aggregate(
     if distinct and (is_window or not rule.distinct):
         where = "over a window" if is_window and rule.distinct else ""
         raise ExpressionError(f"`{name}(distinct …)` is not supported {where}".rstrip())
+    is_counted = name == "count" and not distinct
     bound = [
-        _cast(name, each, parameter, timezone)
+        each if is_counted and output_type(each) is None else _cast(name, each, parameter, timezone)
         for each, parameter in zip(arguments, rule.parameters, strict=False)
     ]
     if name in ("lag", "lead") and len(bound) == 3:
@@ -248,8 +249,6 @@ def _type_of(name: str, argument: Expression) -> pa.DataType:
 
 
 def _cast(name: str, argument: Expression, parameter: Parameter, timezone: str) -> Expression:
-    if parameter == "any" and name == "count" and output_type(argument) is None:
-        return argument
     if parameter in CONSTANT:
         return _constant(name, argument, parameter)
     kind = kind_or_error(argument, "double" if parameter in ("number", "double") else "string")
