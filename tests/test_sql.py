@@ -223,6 +223,14 @@ ROWS = {
     "select first(weight) ignore nulls, last(weight) from (select * from kinds order by kind desc)": [
         (1.0, 2.5)
     ],
+    "select max_by(event, -id):type::string as t from events where id > 0": [("view",)],
+    "select w:type::string as t from (select first(event) as w from events group by id) order by t limit 2": [
+        (None,),
+        ("buy",),
+    ],
+    "select any_value(event) filter (where id > 9) is null, size(collect_list(event)) from events": [
+        (True, 4)
+    ],
 }
 
 
@@ -249,6 +257,8 @@ ERRORS = {
     "select id from events natural join kinds": "got `natural`",
     "select event from events order by event": "is a Variant, which cannot be compared",
     "select count(distinct event) from events": "is a Variant, which cannot be compared",
+    "select collect_set(event) from events": "is a Variant, which cannot be compared",
+    "select lag(event) over (order by id) from events": "is a Variant, which cannot be compared",
     "select event, count(*) from events group by event": "is a Variant, which cannot be compared",
     "select nothing from events": "`nothing` does not exist; the columns are events.id, events.event",
     "select id from events a join events b on a.id = b.id": "`id` matches 2 columns",

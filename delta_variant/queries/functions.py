@@ -18,6 +18,8 @@ from ..errors import CastError, ExpressionError
 from ..expressions.coercion import cast_to, kind_or_error
 from ..expressions.tree import Expression, Literal, describe, output_type
 from ..expressions.types import MAX_PRECISION, NUMERIC, kind_of, type_name
+from ..protocol.schema.arrow import variant_field
+from ..variant.values import VARIANT_TYPE
 from .syntax import AggregateCall
 
 Parameter: TypeAlias = OneOf["any", "ordered", "number", "double", "boolean", "integer", "fraction"]
@@ -37,7 +39,7 @@ def _first(types: Sequence[pa.DataType]) -> pa.DataType:
 
 
 def _list(types: Sequence[pa.DataType]) -> pa.DataType:
-    return pa.list_(types[0])
+    return pa.list_(variant_field("element") if types[0] == VARIANT_TYPE else types[0])
 
 
 def _bounded(precision: int, scale: int) -> pa.DataType:
@@ -128,6 +130,13 @@ TAKES_NULLS = frozenset(
 """The functions that can return NULLs of the rows, and that IGNORE NULLS is for."""
 
 
+TAKES_VARIANTS = frozenset(
+    {"any_value", "first", "first_value", "last", "last_value", "min_by", "max_by"}
+    | {"collect_list", "array_agg"}
+)
+"""The aggregates that return Variants as they are; no function compares them."""
+
+
 class Aggregate(msgspec.Struct, frozen=True):
     """A call of a function: its arguments, its type, and its SQL without those of its arguments."""
 
@@ -137,6 +146,11 @@ class Aggregate(msgspec.Struct, frozen=True):
     type: pa.DataType
     distinct: bool
     ignores_nulls: bool = False
+
+    def field(self, name: str) -> pa.Field[Any]:
+        """Return the column of the results."""
+        is_variant = self.rule.result is _first and output_type(self.arguments[0]) is None
+        return variant_field(name) if is_variant else pa.field(name, self.type)
 
     @property
     def finish(self) -> Callable[[Any, Any, Any], Any] | None:
@@ -230,14 +244,16 @@ def bind_aggregate(
     if distinct and (is_window or not rule.distinct):
         where = "over a window" if is_window and rule.distinct else ""
         raise ExpressionError(f"`{name}(distinct …)` is not supported {where}".rstrip())
-    is_counted = name == "count" and not distinct
+    is_variant_taken = not distinct and (name == "count" or (name in TAKES_VARIANTS and not is_window))
     bound = [
-        each if is_counted and output_type(each) is None else _cast(name, each, parameter, timezone)
+        each
+        if is_variant_taken and parameter == "any" and output_type(each) is None
+        else _cast(name, each, parameter, timezone)
         for each, parameter in zip(arguments, rule.parameters, strict=False)
     ]
     if name in ("lag", "lead") and len(bound) == 3:
         bound[2] = cast_to(bound[2], _type_of(name, bound[0]), timezone)
-    types = [output_type(each) or pa.null() for each in bound]
+    types = [output_type(each) or VARIANT_TYPE for each in bound]
     return Aggregate(name, rule, tuple(bound), rule.result(types), distinct, tree.ignores_nulls)
 
 

@@ -71,7 +71,7 @@ class Grouped(StoredRows):
         self.engine, self.child, self.keys, self.aggregates = engine, rows, keys, aggregates
         self.sets = sets
         of_keys = scope_of(keys, rows.source.scope)
-        fields = [*of_keys.schema, *(pa.field(name, each.call.type) for name, each in aggregates.items())]
+        fields = [*of_keys.schema, *(each.call.field(name) for name, each in aggregates.items())]
         super().__init__(of_schema(pa.schema(fields), of_keys, of_keys.chars), self._load)
 
     def _load(self, names: Collection[str]) -> Iterable[pa.RecordBatch]:
