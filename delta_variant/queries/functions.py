@@ -24,7 +24,8 @@ from .syntax import AggregateCall
 
 Parameter: TypeAlias = OneOf["any", "ordered", "number", "double", "boolean", "integer", "fraction"]
 """What an argument is: `number` casts text to double as Spark does, `double` also other numbers."""
-Result: TypeAlias = Callable[[Sequence[pa.DataType]], pa.DataType]
+Result: TypeAlias = Callable[[Sequence[Any]], pa.DataType]
+"""Returns the type of a result, given the types of the arguments, None for Variants."""
 
 INT, BIGINT, DOUBLE, BOOLEAN = pa.int32(), pa.int64(), pa.float64(), pa.bool_()
 EXACT = Context(prec=80, rounding=ROUND_HALF_UP)
@@ -34,12 +35,12 @@ def _fixed(arrow_type: pa.DataType) -> Result:
     return lambda types: arrow_type
 
 
-def _first(types: Sequence[pa.DataType]) -> pa.DataType:
-    return types[0]
+def _first(types: Sequence[pa.DataType | None]) -> pa.DataType:
+    return VARIANT_TYPE if types[0] is None else types[0]
 
 
-def _list(types: Sequence[pa.DataType]) -> pa.DataType:
-    return pa.list_(variant_field("element") if types[0] == VARIANT_TYPE else types[0])
+def _list(types: Sequence[pa.DataType | None]) -> pa.DataType:
+    return pa.list_(variant_field("element") if types[0] is None else types[0])
 
 
 def _bounded(precision: int, scale: int) -> pa.DataType:
@@ -253,8 +254,8 @@ def bind_aggregate(
     ]
     if name in ("lag", "lead") and len(bound) == 3:
         bound[2] = cast_to(bound[2], _type_of(name, bound[0]), timezone)
-    types = [output_type(each) or VARIANT_TYPE for each in bound]
-    return Aggregate(name, rule, tuple(bound), rule.result(types), distinct, tree.ignores_nulls)
+    arrow_type = rule.result(list(map(output_type, bound)))
+    return Aggregate(name, rule, tuple(bound), arrow_type, distinct, tree.ignores_nulls)
 
 
 def _type_of(name: str, argument: Expression) -> pa.DataType:
