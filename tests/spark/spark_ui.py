@@ -25,8 +25,11 @@ class SparkUI:
         return values
 
     def executions(self) -> list[dict[str, Any]]:
-        """Return the executions of the SQL page with their plans and metrics, the latest first."""
-        found = self.read("sql?details=true&planDescription=true&length=1000")
+        """Return the executions of the SQL page with their plans and metrics, the latest first.
+
+        Spark keeps a thousand of them, and for a moment more; the API counts from the oldest.
+        """
+        found = self.read("sql?details=true&planDescription=true&length=100000")
         return sorted(found, key=lambda execution: -int(execution["id"]))
 
     @contextmanager

@@ -19,7 +19,7 @@ from support.tables import read_actions
 
 import delta_variant as dv
 from delta_variant import spark as dvs
-from delta_variant.spark import SparkEngine
+from delta_variant.spark import SparkEngine, monitoring
 from delta_variant.spark.monitoring import Monitor
 
 IS_CONNECT = "SPARK_REMOTE" in os.environ
@@ -31,6 +31,12 @@ def ui(spark: SparkSession) -> Iterator[SparkUI]:
     """Return the API of the session's UI."""
     with spark_ui() as started:
         yield started
+
+
+@pytest.fixture(autouse=True)
+def logs(caplog: pytest.LogCaptureFixture) -> None:
+    """Print why metrics could not be reported, which is logged for debugging, where a test fails."""
+    caplog.set_level("DEBUG", monitoring.__name__)
 
 
 @pytest.fixture
@@ -90,7 +96,9 @@ def step_of(description: str | list[str], name: str) -> str:
 
 def metrics_of(ui: SparkUI, name: str) -> dict[str, str]:
     """Return the metrics of the latest entry of an operation."""
-    entry = next(each for each in ui.executions() if each["description"] == name)
+    latest = {each["description"]: each for each in reversed(ui.executions())}
+    assert name in latest
+    entry = latest[name]
     (node,) = entry["nodes"]
     assert name.endswith(node["nodeName"])
     assert entry["status"] == "COMPLETED"
