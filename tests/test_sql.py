@@ -108,6 +108,17 @@ ROWS = {
     "select id, count(*) from events a join events b using (id) group by id order by id": [
         (number, 1) for number in range(4)
     ],
+    "select * from (select id, id > 1 as more from events) natural full join (select 2L as n, 9L as ID, "
+    "false as more) order by id": [
+        (0, False, None),
+        (1, False, None),
+        (2, True, None),
+        (3, True, None),
+        (9, False, 2),
+    ],
+    "select * from (select id from events) natural join (select kind from kinds where weight is null)": [
+        (number, "lend") for number in range(4)
+    ],
     "with t as (select id, event from events where id < 2) select t.event:price::int from t order by 1": [
         (1,),
         (3,),
@@ -254,7 +265,8 @@ ERRORS = {
     f"select 1 from events group by rollup ({LONG_KEYS}), rollup ({LONG_KEYS}), rollup ({LONG_KEYS}), "
     f"rollup ({LONG_KEYS})": "more than 65,535 grouping sets",
     "select id from events group by cube (id) with rollup": "got `with`",
-    "select id from events natural join kinds": "got `natural`",
+    "select id from events a natural semi join events": "got `natural`",
+    "select a.id from events a natural join events b": "is a Variant, which cannot be compared",
     "select event from events order by event": "is a Variant, which cannot be compared",
     "select count(distinct event) from events": "is a Variant, which cannot be compared",
     "select collect_set(event) from events": "is a Variant, which cannot be compared",

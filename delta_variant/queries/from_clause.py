@@ -113,7 +113,7 @@ class FromClause:
             return equal
 
         left, right = self._joined(join.kind, views[0], views[1], condition)
-        used = {each.lower() for each in join.using}
+        used = {each.name.lower() for each in shared}
         columns = left.columns if join.kind in ("semi", "anti") else (*left.columns, *right.columns)
         rest = (each._replace(is_hidden=each.is_hidden or each.name.lower() in used) for each in columns)
         return View(left.source, (*shared, *rest))
@@ -192,14 +192,19 @@ def _root(value: Expression) -> Expression:
 def _using(
     join: Join, left: Sequence[ViewColumn], right: Sequence[ViewColumn]
 ) -> tuple[list[Expression], list[ViewColumn]]:
-    """Return the conditions of USING, and its columns in the result."""
+    """Return the conditions of USING or NATURAL, and its columns in the result."""
     condition: list[Expression] = []
     shared = []
-    for name in join.using:
+    using = join.using
+    if using is None:
+        names = {each.name.lower() for each in right if each.is_in_star}
+        using = tuple(each.name for each in left if each.is_in_star and each.name.lower() in names)
+    for name in using:
         one, other = (_only(side, name) for side in (left, right))
         condition.append(Call("=", (one.value, other.value)))
-        values = {"right": other.value, "full": Call("coalesce", (one.value, other.value))}
-        shared.append(ViewColumn((), one.name, values.get(join.kind, one.value)))
+        both = one._replace(value=Call("coalesce", (one.value, other.value)))
+        found = {"right": other, "full": both}.get(join.kind, one)
+        shared.append(ViewColumn((), found.name, found.value))
     return condition, shared
 
 

@@ -67,6 +67,11 @@ JOINS: dict[tuple[str, ...], JoinKind] = {
     ("left", "anti", "join"): "anti",
     ("anti", "join"): "anti",
 }
+JOINS.update(
+    (("natural", *words), kind)
+    for words, kind in [*JOINS.items()]
+    if words[0] != "cross" and kind not in ("semi", "anti")
+)
 GroupingSets: TypeAlias = Sequence[tuple[Expression, ...]]
 MAX_GROUPING_SETS = 65_535
 """The limit of DuckDB, which runs the queries."""
@@ -254,18 +259,20 @@ class _QueryGrammar(Grammar):
     def _joined(self, source: Source | None) -> Source:
         source = self._table() if source is None else source
         while (words := self._join_words()) is not None:
-            if self.is_next("lateral") and JOINS[words] == "inner":
+            is_natural = words[0] == "natural"
+            if self.is_next("lateral") and JOINS[words] == "inner" and not is_natural:
                 source = self._lateral(source)
                 continue
             right = self._table()
-            on = self.expression() if words[0] != "cross" and self.accept("on") else None
-            using = self.take_names() if on is None and words[0] != "cross" and self.accept("using") else ()
-            source = Join(source, right, JOINS[words], on, using)
+            takes_condition = words[0] != "cross" and not is_natural
+            on = self.expression() if takes_condition and self.accept("on") else None
+            using = self.take_names() if on is None and takes_condition and self.accept("using") else ()
+            source = Join(source, right, JOINS[words], on, None if is_natural else using)
         return source
 
     def _join_words(self) -> tuple[str, ...] | None:
         start, words = self.position, []
-        while self.token.word in ("inner", "cross", "left", "right", "full", "outer", "semi", "anti", "join"):
+        while any(self.token.word in known for known in JOINS):
             words.append(self.take().word)
             if words[-1] == "join" and tuple(words) in JOINS:
                 return tuple(words)

@@ -99,13 +99,13 @@ class Explode(msgspec.Struct, frozen=True):
 
 
 class Join(msgspec.Struct, frozen=True):
-    """A join of two sources."""
+    """A join of two sources. `using` has the names of its columns, and is None for NATURAL."""
 
     left: Source
     right: Source
     kind: JoinKind
     on: Expression | None
-    using: tuple[str, ...]
+    using: tuple[str, ...] | None
 
 
 Source: TypeAlias = TableName | Derived | Explode | Join

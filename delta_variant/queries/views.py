@@ -29,6 +29,11 @@ class ViewColumn(NamedTuple):
     is_hidden: bool = False
     in_stars: bool = True
 
+    @property
+    def is_in_star(self) -> bool:
+        """Whether `*` without a qualifier has the column."""
+        return self.in_stars and not self.is_hidden
+
     def has_qualifier(self, parts: tuple[str, ...]) -> bool:
         """Return whether a name with this qualifier, which may be empty, can mean the column."""
         tail = [each.lower() for each in self.qualifier[-len(parts) :]]
@@ -108,7 +113,7 @@ class View(NamedTuple):
         if found is None and called_without_parentheses(name) is not None:
             return name
         if found is None:
-            shown = [each for each in self.columns if each.in_stars and not each.is_hidden]
+            shown = [each for each in self.columns if each.is_in_star]
             names = list_names([".".join((*each.qualifier, each.name)) for each in shown]) or "none"
             in_subquery = METADATA in (part.lower() for part in parts)
             hint = f"; {NOT_SELECTED}" if in_subquery else self._proposal(parts, shown)

@@ -201,6 +201,10 @@ class SqlQueries(QueryGenerator):
         if self._source.random() < 0.15 and not is_half:
             tables = f"bronze a {kind} {right} using ({self._one('id', 'id, day')})"
         where = self._where(self._one("a.", "a." if is_half else "b."))
+        if self._source.random() < 0.1 and not is_half:
+            columns = self._one("id, n", "n, day, id")
+            natural = f"(select id, n, day from bronze) natural {kind} (select {columns} from other)"
+            return self._ordered(f"select * from {natural}", 3)
         if self._source.random() < 0.3:
             key = "a.day" if is_half or "using" in tables else self._one("a.day", "b.day")
             return self._ordered(

@@ -59,6 +59,16 @@ KINDS = {
     "a semi join": "select id from bronze a left semi join other b on a.id = b.id",
     "an anti join": "select id from bronze a left anti join other b on a.id = b.id",
     "a full join": "select a.id as i, b.id as j from bronze a full join other b on a.id = b.id + 5",
+    "a natural join": "select * from (select id, n, day from bronze) natural join (select at, N, id "
+    "from other)",
+    "a natural left join": "select * from (select n, id from bronze) natural left join (select id, at "
+    "from other) natural join (select at, day from bronze)",
+    "a natural right join": "select * from (select id, n, day from bronze) a natural right join "
+    "(select at, n, id from other)",
+    "a natural full join": "select * from (select id, n, day from bronze) natural full outer join "
+    "(select at, n, id from other)",
+    "a natural join without common columns": "select * from (select id from bronze) natural join "
+    "(select n from other)",
     "a lateral alias": "select id + 1 as b, b * 2 as c from bronze",
     "a filter of an aggregate": "select count(*) filter (where id > 3) as n from bronze",
     "a hint": "select /*+ broadcast(o) */ b.id from bronze b join other o on b.id = o.id",
@@ -98,7 +108,7 @@ REJECTED = {
     "a pipe": "from bronze |> where id > 3",
     "recursion": "with recursive r as (select 1 as n union all select n + 1 from r) select * from r limit 3",
     "a Hive FROM": "from bronze select id",
-    "a natural join": "select * from bronze natural join other",
+    "a natural join by a Variant": "select * from bronze natural join other",
     "a window of values": "select sum(id) over (order by id range 1 preceding) from bronze",
     "an approximate percentile": "select percentile_approx(id, 0.5) from bronze",
     "an unknown function": "select soundex(day) from bronze",
