@@ -92,7 +92,10 @@ def values_and_positions(array: Array) -> tuple[Array, Array]:
 
 
 def decode(array: Array) -> Array:
-    """Return an array without extension type and encodings; raises ArrowInvalid if it is too large."""
+    """Return an array without extension type, encodings and views, of which Arrow cannot take rows.
+
+    Raises ArrowInvalid if it is too large.
+    """
     while True:
         if isinstance(array, pa.ExtensionArray):
             array = array.storage
@@ -102,11 +105,13 @@ def decode(array: Array) -> Array:
         elif arrow_types.is_struct(array.type) and any(map(_is_decoded, array.type)):
             return plain(array)
         else:
-            return array
+            return replace_view(array)
 
 
 def _is_decoded(field: pa.Field[Any]) -> bool:
-    """Return whether the kernel needs a part of Variants without its encoding."""
+    """Return whether the kernel or Arrow needs a part of Variants without its encoding."""
+    if arrow_types.is_string_view(field.type) or arrow_types.is_binary_view(field.type):
+        return True
     is_dictionary = arrow_types.is_dictionary(field.type)
     if is_dictionary and field.name != "value" and field.type in KERNEL_DICTIONARIES:
         return False

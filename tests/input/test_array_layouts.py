@@ -69,11 +69,20 @@ def test_functions_take_each_layout_of_variants(array: Any, encode: Callable[[An
     assert dv.to_json(structs).to_pylist() == wrapped
 
 
-@pytest.mark.parametrize("name", sorted(LAYOUTS.keys() - {"shredded"}))
-def test_each_layout_is_written(tmp_path: Path, name: str):
-    dv.write_table(tmp_path / "t", pa.table({"c": LAYOUTS[name].slice(3)}), variant_columns=["c"])
-    written = dv.read_table(tmp_path / "t", columns={"c": "to_json(c)"}).to_table()
-    assert written["c"].to_pylist() == TEXTS[3:]
+WRITTEN = {name: layout for name, layout in LAYOUTS.items() if name != "shredded"} | {
+    "views of values": with_parts(METADATA.dictionary_encode(), VALUES.cast(pa.binary_view())),
+    "text": pa.array(TEXTS, pa.string_view()),
+    "bytes": pa.array(TEXTS, pa.binary_view()),
+}
+
+
+@pytest.mark.parametrize("partition_by", [None, "p"])
+@pytest.mark.parametrize("name", WRITTEN)
+def test_each_layout_is_written(tmp_path: Path, name: str, partition_by: str | None):
+    rows = pa.table({"c": WRITTEN[name].slice(3), "n": range(3, ROWS), "p": [n % 2 for n in range(3, ROWS)]})
+    dv.write_table(tmp_path / "t", rows, variant_columns=["c"], partition_by=partition_by)
+    written = dv.read_table(tmp_path / "t", columns={"n": "n", "c": "to_json(c)"}).to_table()
+    assert written.sort_by("n")["c"].to_pylist() == TEXTS[3:]
 
 
 @pytest.mark.parametrize("name", sorted(LAYOUTS.keys() - {"shredded"}))
