@@ -28,7 +28,17 @@ from ..errors import (
 from ..expressions.cast import cast_values
 from ..expressions.evaluate import evaluate, filter_mask, inputs_of
 from ..expressions.parse import parse as parse_expression
-from ..expressions.tree import Call, Cast, Expression, Extraction, Input, Name, input_column, input_name
+from ..expressions.tree import (
+    Call,
+    Cast,
+    Expression,
+    Extraction,
+    Input,
+    Literal,
+    Name,
+    input_column,
+    input_name,
+)
 from ..expressions.tree import describe as describe_expression
 from ..expressions.tree import inputs as expression_inputs
 from ..input.invalid_json import Batches, BatchOrigin, RowLocator, parse_valid_json_columns
@@ -138,14 +148,14 @@ class RowRules:
             for name, text in check_constraints(table.properties)
         )
         constraints = [*checks, *_invariants(columns, scope)]
-        for column in generated:
-            field = next(each for each in columns.fields if each.name == column.name)
-            constraints.append(_generation_constraint(field, scope))
         texts = frozenset(
             field.name
             for field in columns.fields
             if field.name in table.partition_columns and field.type in TEXT_TYPES
         )
+        for column in generated:
+            field = next(each for each in columns.fields if each.name == column.name)
+            constraints.append(_generation_constraint(field, scope, is_partition_text=field.name in texts))
         has_identity = any(find_identities(columns))
         widths = TextWidths.of(columns)
         return cls(columns, tuple(constraints), generated, table.timezone, texts, widths, has_identity)
@@ -320,11 +330,15 @@ def _generation(field: StructField, scope: Scope) -> Expression:
     return Cast(parsed, to_arrow_type(field.type), strict=True)
 
 
-def _generation_constraint(field: StructField, scope: Scope) -> RowConstraint:
+def _generation_constraint(field: StructField, scope: Scope, *, is_partition_text: bool) -> RowConstraint:
     text = str(field.metadata[GENERATION_EXPRESSION])
     name = f"the generation expression of the column {field.name}"
     with _reject_unsupported(name, text, field.name):
-        is_equal = scope.timeless().bind(Call("<=>", (Name((field.name,)), _generation(field, scope))))
+        generated = _generation(field, scope)
+        if is_partition_text:
+            # An empty value is stored as NULL, and every row is checked as it is stored.
+            generated = Call("nullif", (generated, Literal(pa.scalar("", to_arrow_type(field.type)))))
+        is_equal = scope.timeless().bind(Call("<=>", (Name((field.name,)), generated)))
     return RowConstraint(name, text, is_equal, field.name, is_generated=True)
 
 

@@ -982,6 +982,22 @@ def test_generated_columns_and_predicates_see_an_empty_partition_value_as_null(t
     assert read_rows(table) == [{"k": None, "g": "none", "n": 2}]
 
 
+@pytest.mark.parametrize("kind", [pa.string(), pa.binary()])
+def test_rows_with_an_empty_generated_partition_value_can_be_changed(tmp_path: Path, kind: pa.DataType):
+    rows = pa.table({"t": ["", "a"], "g": pa.array(["", "a"], kind), "n": [1, 2]})
+    metadata = {"g": {"delta.generationExpression": "t"}}
+    table = planted(tmp_path / "t", rows, metadata, partition_by=["g"])
+    dv.write_table(table, rows.drop_columns(["g"]), mode="append")
+    dv.write_table(table, rows, mode="append")
+    assert dv.update(table, {"n": "n + 10"}).rows_updated == 4
+    merge = dv.merge(table, pa.table({"t": [""]}), "target.t = source.t")
+    assert merge.when_matched_update({"n": "n + 10"}).execute().rows_updated == 2
+    assert sorted(row["n"] for row in read_rows(table, "n")) == [12, 12, 21, 21]
+    assert not dv.audit_table(table, data=True).findings
+    with pytest.raises(ConstraintViolationError):
+        dv.write_table(table, rows.set_column(0, "t", pa.array(["b", "a"])), mode="append")
+
+
 def test_an_empty_value_of_another_column_stays_empty(tmp_path: Path):
     table = str(tmp_path / "t")
     dv.write_table(table, pa.table({"k": ["a"], "t": [""]}), partition_by="k")
