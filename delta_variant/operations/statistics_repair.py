@@ -278,7 +278,9 @@ def _compare_file(subject: FileSubject, max_variant_stats_paths: int) -> FileRep
     repaired = _repair_file(subject, findings, max_variant_stats_paths)
     if repaired is None:
         return FileRepair(path, reasons, stats, None)
-    return FileRepair(path, reasons, stats, repaired.to_json())
+    computed = repaired.to_json()
+    # The caller may ask for no bounds of Variants, which the audit misses.
+    return None if computed == stats else FileRepair(path, reasons, stats, computed)
 
 
 def _commit_repair(snapshot: Snapshot, repair: RepairResult, commit: CommitOptions) -> RepairResult:

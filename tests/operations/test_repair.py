@@ -82,6 +82,28 @@ def test_missing_variant_statistics_are_computed(tmp_path):
     assert json.loads(added["stats"]) == json.loads(written["stats"])
 
 
+@pytest.mark.parametrize(
+    ("settings", "paths"),
+    [
+        ({"delta.dataSkippingNumIndexedCols": "1"}, 32),
+        ({"delta.dataSkippingStatsColumns": "id"}, 32),
+        ({}, 0),
+    ],
+)
+def test_bounds_that_nobody_asks_for_are_not_missing(tmp_path, settings, paths):
+    table = tmp_path / "t"
+    dv.write_table(
+        table,
+        [{"id": 1, "event": {"n": 1}}],
+        variant_columns=["event"],
+        shredding={"event": dv.ShreddingSchema.of({"n": "bigint"})},
+        configuration=settings,
+        files=dv.FileOptions(max_variant_stats_paths=paths),
+    )
+    assert not dv.repair_statistics(table, max_variant_stats_paths=paths).files
+    assert len(dv.audit_table(table).findings) == (not settings)
+
+
 def test_bounds_of_few_paths_are_kept(tmp_path):
     table = Table.write(tmp_path / "table", files=dv.FileOptions(max_variant_stats_paths=1))
     assert dv.repair_statistics(table.path).files == ()

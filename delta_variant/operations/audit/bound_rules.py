@@ -32,7 +32,7 @@ rule = BOUND_RULES.add
 )
 def _no_statistics(subject: ColumnSubject) -> Iterator[Violation]:
     table = subject.file.table
-    if not subject.column.has_bounds or subject.column.path[0] in table.physical_partitions:
+    if not subject.column.has_bounds or subject.column.path not in table.indexed:
         return
     if not subject.is_shredded or not table.shreds:
         return
