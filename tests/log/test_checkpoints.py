@@ -22,6 +22,7 @@ from support.errors import raises_at
 from support.intercepted_store import intercept
 from support.tables import state_discrepancies
 
+import delta_variant as dv
 from delta_variant.errors import DeltaVariantError, MalformedLogError, UnsupportedFeatureError
 from delta_variant.log import transaction
 from delta_variant.log.checkpoints import writing as checkpoint_writing
@@ -154,10 +155,30 @@ class TestRoundTrip:
         assert load_snapshot(tmp_path).files["stats"].to_pylist() == [statistics()] * 2
 
     def test_statistics_in_neither_form_are_omitted(self, tmp_path):
+        without_vectors = msgspec.structs.replace(
+            PROTOCOL, reader_features=("variantType",), writer_features=("variantType",)
+        )
         configuration = {"delta.checkpoint.writeStatsAsJson": "false"}
-        table = write_versions(tmp_path, [PROTOCOL, metadata(**configuration), add("a")])
+        table = write_versions(tmp_path, [without_vectors, metadata(**configuration), add("a")])
         checkpoint(table, 0)
         assert load_snapshot(tmp_path).files["stats"].to_pylist() == [None]
+
+    @pytest.mark.parametrize(
+        ("feature", "cluster_by"),
+        [("delta.enableDeletionVectors", None), ("delta.enableRowTracking", None), ("", "n")],
+    )
+    def test_statistics_that_a_feature_requires_are_text(self, tmp_path, feature, cluster_by):
+        """PROTOCOL.md, "Writer Requirement for Deletion Vectors", "Row Tracking" and "Clustered Table"."""
+        features = {feature: "true"} if feature else {}
+        configuration = {"delta.checkpoint.writeStatsAsJson": "false", **features}
+        dv.create_table(tmp_path, {"n": "int"}, configuration=configuration, cluster_by=cluster_by)
+        dv.write_table(tmp_path, [{"n": n} for n in range(9)], mode="append")
+        dv.delete(tmp_path, "n = 3")
+        before = dv.file_stats(tmp_path)
+        dv.write_checkpoint(tmp_path)
+        forget(tmp_path, 0, 1, 2)
+        assert dv.file_stats(tmp_path) == before
+        assert not dv.audit_table(tmp_path).findings
 
     def test_a_file_without_statistics_gets_none_from_other_files(self, tmp_path):
         configuration = {"delta.checkpoint.writeStatsAsStruct": "true"}

@@ -445,6 +445,10 @@ def _array(batch: pa.RecordBatch, field: pa.Field[Any], names: Mapping[str, str]
     return array
 
 
+_NEED_STATISTICS = ("deletionVectors", "rowTracking", "clustering")
+"""The features by which files must have a number of rows, or bounds of the clustering columns."""
+
+
 @dataclass(frozen=True)
 class _AddLayout:
     """The fields of `add` that the table properties require."""
@@ -455,16 +459,18 @@ class _AddLayout:
 
     @classmethod
     def of(cls, state: Snapshot) -> _AddLayout:
-        fields = list(_ADD_LAYOUT)
-        if not state.configuration.get(properties.WRITE_STATS_AS_JSON):
+        table, fields = state.configuration, list(_ADD_LAYOUT)
+        is_parsed = table.get(properties.WRITE_STATS_AS_STRUCT)
+        needs_text = not is_parsed and any(map(table.supports, _NEED_STATISTICS))
+        if not needs_text and not table.get(properties.WRITE_STATS_AS_JSON):
             fields = [field for field in fields if field.name != "stats"]
-        if not state.configuration.get(properties.WRITE_STATS_AS_STRUCT):
+        if not is_parsed:
             return cls(fields, {})
-        partitions = state.configuration.stored_partition_columns
+        partitions = table.stored_partition_columns
         if partitions:
             parsed = [(name, to_arrow_type(data_type)) for name, data_type in partitions.items()]
             fields.append(pa.field("partitionValues_parsed", pa.struct(parsed)))
-        columns = state.configuration.stored_stats_columns
+        columns = table.stored_stats_columns
         fields.append(pa.field("stats_parsed", statistics_type(list(columns.items()))))
         return cls(fields, partitions, is_parsed=True)
 
