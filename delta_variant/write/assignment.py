@@ -18,7 +18,7 @@ from ..expressions.evaluate import evaluate
 from ..expressions.parse import parse as parse_expression
 from ..expressions.tree import Cast, Column, Expression, Extraction, Name, input_column, output_type
 from ..expressions.tree import inputs as expression_inputs
-from ..expressions.types import kind_of, type_name
+from ..expressions.types import fields_of, kind_of, type_name, with_fields
 from ..protocol.schema.arrow import from_arrow
 from ..protocol.schema.conforming import conform
 from ..protocol.schema.merging import merge as merge_schemas
@@ -97,15 +97,28 @@ def _cannot_remove(name: str) -> ExpressionError:
 
 
 def _column(text: str, field: pa.Field[Any], bind: Callable[[Expression], Expression]) -> Expression:
-    """Return the value of a column: cast to its type, or a nested value whose fields fit the column."""
+    """Return the value of a column cast to its type, but for the order of fields."""
     parsed = parse_expression(text)
     value = bind(parsed)
     given = output_type(value)
-    if given is None or kind_of(given) != "nested" or kind_of(field.type) != "nested":
-        return bind(Cast(parsed, field.type, strict=True))
-    if given != field.type:
-        _check_fits(from_arrow(pa.schema([field])), from_arrow(pa.schema([field.with_type(given)])))
-    return value
+    wanted = field.type if given is None else _cast_type(given, field.type)
+    if wanted != field.type:
+        _check_fits(from_arrow(pa.schema([field])), from_arrow(pa.schema([field.with_type(wanted)])))
+    return value if given == wanted else bind(Cast(parsed, wanted, strict=True))
+
+
+def _cast_type(given: Any, wanted: Any) -> Any:
+    """Return the type of a column with the fields of a value of the type `given`, in their order."""
+    if kind_of(given) != "nested" or given.id != wanted.id:
+        return wanted
+    known: dict[Any, Any] = dict(enumerate(fields_of(wanted)))
+    if pa.types.is_struct(wanted):
+        known = {each.name.lower(): each for each in wanted}
+    parts = []
+    for number, part in enumerate(fields_of(given)):
+        field = known.get(part.name.lower() if pa.types.is_struct(given) else number)
+        parts.append(part if field is None else field.with_type(_cast_type(part.type, field.type)))
+    return with_fields(wanted, parts)
 
 
 def _check_fits(table: StructType, given: StructType) -> None:

@@ -375,3 +375,38 @@ def test_a_part_without_a_type_is_null_or_empty(tmp_path: Path):
     assert dv.read_table(tmp_path, columns=["l"]).to_pylist() == [{"l": [None, None]}]
     with pytest.raises(dv.errors.SchemaError, match=r"lacks the field 's\.b\.c'"):
         dv.update(tmp_path, {"s": "named_struct('a', 2, 'b', named_struct())"})
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "expected"),
+    [
+        ("s", "named_struct('y', 3, 'x', '8')", {"x": 8, "y": "3"}),
+        ("s", "named_struct('X', 7.9D, 'y', date'2020-01-02')", {"x": 7, "y": "2020-01-02"}),
+        ("a", "array(named_struct('v', 5L, 'u', true))", [{"u": 1, "v": "5"}]),
+        ("m", "map(1, '2.5')", [("1", 2.5)]),
+    ],
+    ids=str,
+)
+def test_parts_are_cast_by_the_names_of_their_fields(tmp_path: Path, column: str, value: str, expected: Any):
+    """As in an UPDATE of Delta on Spark."""
+    of_list = pa.list_(pa.struct([("u", pa.int32()), ("v", pa.string())]))
+    schema = {"s": pa.struct([("x", pa.int64()), ("y", pa.string())]), "a": of_list}
+    schema["m"] = pa.map_(pa.string(), pa.float64())
+    dv.write_table(tmp_path, pa.Table.from_pylist([{"s": None}], schema=pa.schema(list(schema.items()))))
+    dv.update(tmp_path, {column: value})
+    assert dv.read_table(tmp_path, columns=[column]).to_pylist() == [{column: expected}]
+
+
+@pytest.mark.parametrize(
+    ("value", "error", "sentence"),
+    [
+        ("array('q')", dv.errors.CastError, "'q'"),
+        ("array(date'2020-01-01')", dv.errors.ExpressionError, "from array<date> to array<bigint>"),
+    ],
+    ids=str,
+)
+def test_parts_that_cannot_be_cast_are_errors(tmp_path: Path, value: str, error: Any, sentence: str):
+    dv.write_table(tmp_path, pa.table({"a": pa.array([[1]], pa.list_(pa.int64()))}))
+    with pytest.raises(error, match=sentence):
+        dv.update(tmp_path, {"a": value})
+    assert dv.read_table(tmp_path).to_pylist() == [{"a": [1]}]
