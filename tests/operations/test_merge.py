@@ -278,6 +278,19 @@ def test_a_column_that_the_source_lacks_is_named_with_the_clause_and_the_remedy(
         getattr(merge, method)()
 
 
+def test_a_clause_that_reads_one_table_needs_no_alias(table: str):
+    """As in Spark, which resolves these clauses over one of the tables."""
+    source = pa.table({"id": [1, 9], "event": ['{"v": "new"}', '{"v": "newer"}']})
+    merge = dv.merge(table, source, "target.id = source.id", variant_columns=["event"])
+    merge = merge.when_not_matched_insert({"id": "id + 1", "event": "event"}, "id > 8")
+    merge = merge.when_not_matched_by_source_update({"id": "-id"}, "id > 1")
+    assert merge.execute().rows_inserted == 1
+    ids = [row["id"] for row in dv.read_table(table, columns=["id"])]
+    assert sorted(ids) == sorted([10, *(-row if row > 1 else row for row in ALL)])
+    with raises_at(ExpressionError, "the column 'id' is ambiguous", column="id"):
+        merge.when_matched_delete("id = 1")
+
+
 def test_columns_to_leave_out_are_found_without_regard_to_case_and_must_exist(table: str):
     source = pa.table({"id": [1, 9], "event": ['{"v": "new"}', '{"v": "new"}']})
     merge = dv.merge(table, source, "target.id = source.id", variant_columns=["event"])

@@ -54,7 +54,8 @@ def merge(
     """Return a merge of `source` into a table, to which you add clauses before you call `execute()`.
 
     The rows and keys of the source are held in memory, those of a DataFrame on the executors. The table is
-    read batch by batch. A column that only one of the two has does not need an alias in SQL text.
+    read batch by batch. In SQL text, a column does not need an alias if one of the two does not have it, or
+    cannot be read by the clause.
 
     Args:
         table: A path, a URI, a `Table` or a `deltalake.DeltaTable`: the target of the merge.
@@ -366,8 +367,9 @@ class Merge:
         where: str | None,
         updates: Mapping[str, str | None] = NO_UPDATES,
     ) -> Merge:
-        bound = None if where is None else self._sides.predicate(where)
-        assignments = assignments_of(updates, self._sides.target, self._sides.bind)
+        sides = replace(self._sides, readable=READABLE.get(when))
+        bound = None if where is None else sides.predicate(where)
+        assignments = assignments_of(updates, sides.target, sides.bind)
         clause = Clause(when, action, bound, assignments, where)
         _check_sides(clause)
         _check_applies(clause, self._plan.clauses)

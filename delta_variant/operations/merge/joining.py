@@ -45,12 +45,16 @@ Side: TypeAlias = Literal["target", "source"]
 
 @dataclass(frozen=True)
 class Sides:
-    """The tables of a merge and their aliases; `alias.` is optional if one table only has the column."""
+    """The tables of a merge and their aliases; `alias.` is optional if one table only has the column.
+
+    `readable` is the only table that an expression can read, None for both.
+    """
 
     target_alias: str
     target: Scope
     source_alias: str
     source: Scope
+    readable: Side | None = None
 
     def bind(self, parsed: Expression) -> Expression:
         """Return an expression over both tables, whose inputs have their table as an attribute."""
@@ -84,6 +88,8 @@ class Sides:
             for alias, scope in ((self.target_alias, self.target), (self.source_alias, self.source))
             if scope.fields(first)
         ]
+        if len(owners) == 2 and self.readable is not None:
+            owners = [self.target_alias if self.readable == "target" else self.source_alias]
         if len(owners) == 2:
             column = part.parts[0]
             message = (
