@@ -125,6 +125,9 @@ class InvalidValue:
     @property
     def message(self) -> str:
         """Why the text is not JSON."""
+    @property
+    def is_duplicate(self) -> bool:
+        """Whether an object has two fields of one name, which `duplicate_keys="last"` accepts."""
 
 def parse_json(
     text: pa.Array[Any], floats: Floats, duplicate_keys: DuplicateKeys

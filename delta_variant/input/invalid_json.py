@@ -18,7 +18,7 @@ from ..errors import InvalidJsonError, StoreError
 from ..protocol.schema.arrow import variant_field
 from ..protocol.types import VARIANT, StructType
 from ..storage.uris import local_location
-from ..variant.values import VARIANT_TYPE, parse_json, parse_valid_json, to_json
+from ..variant.values import LAST_DUPLICATE, VARIANT_TYPE, parse_valid_json, to_json
 from .json_lines import JsonLines, Origin
 
 RowLocator: TypeAlias = Callable[[int], Mapping[str, Any]]
@@ -115,10 +115,11 @@ class InvalidValueHandler:
     write: Mapping[str, Any] | None = None
     count: int = 0
 
-    @property
-    def _remedies(self) -> tuple[tuple[str, str], ...]:
-        # Without a file of rejects, the operation has no such option.
-        return () if self.keep is None else REMEDIES
+    def _remedies(self, value: InvalidValue) -> tuple[tuple[str, str], ...]:
+        # Without a file of rejects, the operation has no such options.
+        if self.keep is None:
+            return ()
+        return (LAST_DUPLICATE, *REMEDIES) if value.is_duplicate else REMEDIES
 
     def report(self, rows: BatchOrigin, batch: pa.RecordBatch, values: list[InvalidValue]) -> None:
         """Raise InvalidJsonError for the first value, or count all and keep the rejected ones."""
@@ -146,7 +147,7 @@ class InvalidValueHandler:
         position = rows.position(value.row)
         line, column, reason = origin.locate(position, text, value.offset, value.message)
         is_open = text.lstrip()[:1] in (b"{", b"[") and value.offset >= len(text.rstrip())
-        remedies: tuple[tuple[str, str], ...] = self._remedies
+        remedies = self._remedies(value)
         if line == 1 and is_open and position not in origin.positions.oversized:
             reason, remedies = f"{reason}; {ACROSS_LINES}", DOCUMENTS
         error = InvalidJsonError(f"column {column}: {reason}", remedies=remedies).at(
@@ -161,9 +162,9 @@ class InvalidValueHandler:
         number = rows.origin.part if isinstance(rows.origin, PartRows) else self.partition
         partition = {} if number is None else {"partition": number}
         part = "" if number is None else f"partition {number}, "
-        error = InvalidJsonError(f"{part}byte {byte} of the text: {reason}", remedies=self._remedies).at(
-            row=row, column=column
-        )
+        error = InvalidJsonError(
+            f"{part}byte {byte} of the text: {reason}", remedies=self._remedies(value)
+        ).at(row=row, column=column)
         others = rows.others(value.row, value.column) if self.on_invalid == "reject" else {}
         record = {**partition, "row": row, "column_name": column, "byte": byte, "reason": reason}
         return error, {**record, "columns": others}
@@ -193,7 +194,11 @@ def parse_json_columns(batch: pa.RecordBatch, columns: StructType) -> pa.RecordB
     """Return a batch with Variants instead of JSON text, which are marked; raises InvalidJsonError."""
     for index, field in enumerate(columns.fields):
         if field.type == VARIANT and not pa.types.is_struct(batch.column(index).type):
-            batch = batch.set_column(index, *_marked(field.name, parse_json(batch.column(index))))
+            variants, invalid = parse_valid_json(
+                batch.column(index), floats="decimal", duplicate_keys="error"
+            )
+            InvalidValueHandler("error").report(BatchOrigin(None, 0, None), batch, invalid)
+            batch = batch.set_column(index, *_marked(field.name, variants))
     return batch
 
 

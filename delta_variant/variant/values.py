@@ -24,6 +24,9 @@ ArrowArray: TypeAlias = Any
 EXTENSION = {b"ARROW:extension:name": b"arrow.parquet.variant"}
 """The metadata of an Arrow field that is a Variant."""
 
+LAST_DUPLICATE = ("duplicate_keys", "last")
+"""The option that accepts objects with two fields of one name, for messages."""
+
 TEXT = (str, bytes, bytearray)
 TABULAR = (pa.Table, pa.RecordBatchReader)
 # pa.array would use the characters, bytes or keys of these as values, or read a set in an arbitrary order.
@@ -101,8 +104,16 @@ def parse_json(
     variants, invalid = parse_valid_json(strings, floats=floats, duplicate_keys=duplicate_keys)
     if invalid:
         first = invalid[0]
-        raise InvalidJsonError(f"byte {first.offset + 1} of the text: {first.message}").at(row=first.row)
+        remedies = (LAST_DUPLICATE,) if first.is_duplicate else ()
+        raise _invalid_json(first, remedies)
     return variants
+
+
+def _invalid_json(
+    value: _native.InvalidValue, remedies: tuple[tuple[str, str], ...] = ()
+) -> InvalidJsonError:
+    message = f"byte {value.offset + 1} of the text: {value.message}"
+    return InvalidJsonError(message, remedies=remedies).at(row=value.row)
 
 
 def parse_valid_json(
@@ -231,7 +242,10 @@ class Variant:
         """
         if not isinstance(text, str | bytes):
             raise ArgumentTypeError(f"expected JSON text, got {text!r}")
-        return cls._of(parse_json([text], floats=floats))
+        variants, invalid = parse_valid_json([text], floats=floats, duplicate_keys="error")
+        if invalid:
+            raise _invalid_json(invalid[0])
+        return cls._of(variants)
 
     @classmethod
     def from_python(cls, value: Any) -> Variant:

@@ -385,7 +385,8 @@ def test_an_error_in_a_line_has_file_line_and_column(data: bytes, line: int, mes
     error = rejection(tmp_path, "events.ndjson", data)
     assert error.line == line
     assert re.match(message, error.message)
-    remedy = "pass on_invalid='reject' or on_invalid='null'"
+    duplicates = "duplicate_keys='last' or " if "two fields" in error.message else ""
+    remedy = f"pass {duplicates}on_invalid='reject' or on_invalid='null'"
     assert str(error) == f"{tmp_path / 'events.ndjson'}, line {line}: {error.message}: {remedy}"
 
 

@@ -969,6 +969,23 @@ def test_rejects_have_row_byte_and_reason(tmp_path: Path):
     assert kept[0]["reason"] == 'an object has two fields called "a"'
 
 
+def test_duplicate_names_are_an_error_that_names_the_option(tmp_path: Path):
+    text, last = '{"a":1,"b":{"c":1,"c":2}}', ("duplicate_keys", "last")
+    (tmp_path / "rows.ndjson").write_text(text)
+    for data in (events(text), read_json(tmp_path / "rows.ndjson", column="event")):
+        with pytest.raises(
+            InvalidJsonError, match="two fields called \"c\": pass duplicate_keys='last' or on_"
+        ) as e:
+            write_table(tmp_path / "t", data)
+        assert e.value.remedies[0] == last
+    with pytest.raises(InvalidJsonError) as caught:
+        parse_json([text])
+    assert caught.value.remedies == (last,)
+    with pytest.raises(InvalidJsonError) as caught:
+        parse_json(["{"])
+    assert not caught.value.remedies
+
+
 @pytest.mark.parametrize("mode", ["none", "name"])
 def test_rejects_have_the_other_columns_of_their_rows(tmp_path: Path, mode: str):
     others = {

@@ -20,6 +20,7 @@ use crate::bounds::ColumnBounds;
 use crate::error::{Error, Result};
 use crate::json::parse::{JsonShredder, ParseOptions, parse_rows, text_bytes};
 use crate::json::residual_rows::ResidualRow;
+use crate::json::scan::JsonError;
 use crate::parquet::read::ParquetFile;
 use crate::parquet::schema::is_variant;
 use crate::parquet::write::{FileSummary, FileWriter, WriteOptions};
@@ -71,6 +72,15 @@ pub struct InvalidValue {
     /// The byte of the text where it stops being JSON.
     pub offset: usize,
     pub message: String,
+    /// Whether an object has two fields of one name.
+    pub is_duplicate: bool,
+}
+
+impl InvalidValue {
+    pub fn of(row: usize, column: usize, error: JsonError) -> Self {
+        let JsonError { message, offset, is_duplicate } = error;
+        InvalidValue { row, column, offset, message: message.into_owned(), is_duplicate }
+    }
 }
 
 /// Writes one data file, batch after batch.
@@ -555,7 +565,7 @@ fn no_struct(data_type: &DataType) -> Error {
 fn parse_column(shredder: &mut JsonShredder, array: &ArrayRef, column: usize) -> Result<Vec<InvalidValue>> {
     let mut invalid = Vec::new();
     parse_rows(shredder, array, |row, error| {
-        invalid.push(InvalidValue { row, column, offset: error.offset, message: error.message.into_owned() });
+        invalid.push(InvalidValue::of(row, column, error));
     })?;
     Ok(invalid)
 }

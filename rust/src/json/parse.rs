@@ -461,10 +461,9 @@ impl JsonShredder {
         if self.options.last_duplicate {
             return Ok(());
         }
-        error(
-            key,
-            format!("an object has two fields called {:?}", String::from_utf8_lossy(self.names.text(name))),
-        )
+        let name = String::from_utf8_lossy(self.names.text(name));
+        let message = format!("an object has two fields called {name:?}").into();
+        Err(JsonError { message, offset: key, is_duplicate: true })
     }
 
     /// End the object of `frame`, which is at `parent`.

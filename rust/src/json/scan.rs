@@ -10,13 +10,15 @@ use crate::value::{Decimal, MAX_DECIMAL_DIGITS};
 pub struct JsonError {
     pub message: Cow<'static, str>,
     pub offset: usize,
+    /// Whether an object has two fields of one name, which `last_duplicate` would accept.
+    pub is_duplicate: bool,
 }
 
 pub type Scan<T> = Result<T, JsonError>;
 
 #[cold]
 pub fn error<T>(offset: usize, message: impl Into<Cow<'static, str>>) -> Scan<T> {
-    Err(JsonError { message: message.into(), offset })
+    Err(JsonError { message: message.into(), offset, is_duplicate: false })
 }
 
 /// The first position at or after `at` that is not white space.

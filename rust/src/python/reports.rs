@@ -14,11 +14,12 @@ pub struct PyInvalidValue {
     pub column: usize,
     pub offset: usize,
     pub message: String,
+    pub is_duplicate: bool,
 }
 
 impl From<InvalidValue> for PyInvalidValue {
-    fn from(InvalidValue { row, column, offset, message }: InvalidValue) -> Self {
-        PyInvalidValue { row, column, offset, message }
+    fn from(InvalidValue { row, column, offset, message, is_duplicate }: InvalidValue) -> Self {
+        PyInvalidValue { row, column, offset, message, is_duplicate }
     }
 }
 

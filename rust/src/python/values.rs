@@ -14,6 +14,7 @@ use super::reports::PyInvalidValue;
 use super::{choice, run};
 use crate::bounds::{self, normalize_path};
 use crate::data_file::filter;
+use crate::data_file::write::InvalidValue;
 use crate::error::{Error, Result, each_row};
 use crate::functions::{ROWS_PER_THREAD, in_ranges};
 use crate::json::leaves;
@@ -125,8 +126,7 @@ fn parse_part(
     let mut shredder = JsonShredder::new(ShreddingSchema::Untyped, options);
     let mut invalid = Vec::new();
     parse_rows(&mut shredder, &part, |row, error| {
-        let (offset, message) = (error.offset, error.message.into_owned());
-        invalid.push(PyInvalidValue { row: rows.start + row, column: 0, offset, message });
+        invalid.push(InvalidValue::of(rows.start + row, 0, error).into());
     })?;
     Ok((unshred(&shredder.take()?, OnConflict::Error)?, invalid))
 }
