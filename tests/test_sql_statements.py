@@ -83,6 +83,8 @@ def test_insert_writes_the_rows_of_spark(run: Run, text: str, expected: list[tup
         ("update t x set n = default where id > 0", 2, [(1, None, "a", '{"a":1}'), (2, None, "b", None)]),
         ("update t set v = 5", 2, [(1, 2, "a", "5"), (2, 3, "b", "5")]),
         ("delete from t x where x.s = 'a'", 1, FIRST[1:]),
+        ("delete from t x where (`id`) = 1 and (not (x.n > 2))", 1, FIRST[1:]),
+        ("update t set n = ((t.n) + 1) where (id) = 1", 1, [(1, 3, "a", '{"a":1}'), FIRST[1]]),
         ("delete from t where id = 77", 0, FIRST),
         ("delete from t", 2, []),
     ],
@@ -102,7 +104,7 @@ def test_update_and_delete_return_the_number_of_rows(
             (1, 0, 1),
             [FIRST[0], (2, 20, "b", None), (3, 30, None, None)],
         ),
-        ("when matched and s.n > t.n then delete", (0, 1, 0), FIRST[:1]),
+        ("when matched and (s.n) > (t.n) then delete", (0, 1, 0), FIRST[:1]),
         ("when not matched by source then delete", (0, 1, 0), FIRST[1:]),
         (
             "when matched then update set t.s = default "

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import msgspec
@@ -204,13 +204,12 @@ class Delete(msgspec.Struct, frozen=True):
 class _Names:
     """The columns of a table, and what the text of a statement calls its tables.
 
-    `own` has the qualifiers of columns that need none in the text, and `row` is that of the updated row.
+    `row` is the qualifier of the updated row.
     """
 
     columns: Mapping[str, StructField]
     tables: Sequence[tuple[Sequence[tuple[str, ...]], str]]
     has_column: Callable[[str], bool]
-    own: Mapping[str, str] = field(default_factory=dict)
     row: str = ""
 
     @classmethod
@@ -221,7 +220,7 @@ class _Names:
 
     def text(self, text: Text) -> str:
         """Return the text of an expression with the qualifiers that operations know."""
-        return text.qualified(self.tables, self.has_column, self.own)
+        return text.qualified(self.tables, self.has_column)
 
     def updates(self, assignments: Iterable[tuple[Text, Text]]) -> dict[str, str | None]:
         """Return assignments as those of `update`: the SQL text of each column.
@@ -282,16 +281,9 @@ class Merge(msgspec.Struct, frozen=True):
         names = [each.qualifiers(session.full_name(each.name)) for each in (self.target, self.source)]
         # What both tables are called names neither.
         own = [[name for name in each if name not in other] for each, other in (names, names[::-1])]
-        added = [name.lower() for name in rows.names]
-        known = {*columns, *added}
+        known = {*columns, *map(str.lower, rows.names)}
         tables = list(zip(own, aliases, strict=True))
         scope = _Names(columns, tables, known.__contains__, row=f"{quote(aliases[0])}.")
-        # A clause about rows of one table has no columns of the other.
-        scopes: dict[Matched, _Names] = {
-            "matched": scope,
-            "not matched": replace(scope, own=dict.fromkeys(added, aliases[1])),
-            "not matched by source": replace(scope, own=dict.fromkeys(columns, aliases[0])),
-        }
         merge = builder.merge(
             table,
             rows.data,
@@ -302,7 +294,7 @@ class Merge(msgspec.Struct, frozen=True):
             timezone=session.timezone,
         )
         for clause in self.clauses:
-            merge = _with_clause(merge, clause, scopes[clause.rows])
+            merge = _with_clause(merge, clause, scope)
         result = merge.execute()
         counts = {
             "num_affected_rows": result.rows_updated + result.rows_deleted + result.rows_inserted,

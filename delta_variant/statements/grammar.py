@@ -181,7 +181,8 @@ class StatementGrammar(Grammar):
         if self.accept(":"):
             return self._parameter(token)
         value = super()._value(token)
-        if isinstance(value, Name):
+        # A name in parentheses was added before: `token` is the parenthesis.
+        if isinstance(value, Name) and token.kind != "symbol":
             self._names.append(token.start)
         return value
 

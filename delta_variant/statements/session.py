@@ -18,7 +18,6 @@ from ..protocol.types import DataType
 from ..storage.store import TableLocation
 
 NO_ROWS = pa.table({})
-NOTHING: Mapping[str, str] = {}
 
 
 class Rows(Protocol):
@@ -111,12 +110,10 @@ class Text(msgspec.Struct, frozen=True):
         self,
         tables: Sequence[tuple[Sequence[tuple[str, ...]], str]],
         has_column: Callable[[str], bool],
-        own: Mapping[str, str] = NOTHING,
     ) -> str:
         """Return the text with other qualifiers: each of the first becomes the second, "" for none.
 
-        A name such as `t.a` is a field of a struct if there is no column `a`. `own` has the qualifiers of
-        columns that the text names without one.
+        A name such as `t.a` is a field of a struct if there is no column `a`.
         """
         text = self.text
         for start in reversed(self.names):
@@ -126,9 +123,6 @@ class Text(msgspec.Struct, frozen=True):
                 if 0 < length < len(parts) and has_column(parts[length]):
                     text = f"{text[:start]}{new and quote(new) + '.'}{text[ends[length - 1] + 1 :].lstrip()}"
                     break
-            else:
-                if parts[0] in own:
-                    text = f"{text[:start]}{quote(own[parts[0]])}.{text[start:]}"
         return text
 
 
