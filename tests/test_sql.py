@@ -124,6 +124,14 @@ ROWS = {
         (3,),
     ],
     "select n from (select id + 1 as n from events) where n > 3": [(4,)],
+    "select lag(event) over (order by id):type::string, lead(event, 2, event) over (order by id):price::int, "
+    "nth_value(event, 2) over (order by id):price::int from events order by id": [
+        (None, 5, None),
+        ("buy", 2, 1),
+        ("view", 5, 1),
+        ("buy", 2, 1),
+    ],
+    "select id from events qualify last_value(event) over (order by id):type::string = 'view'": [(1,)],
     f"select kind from kinds where kind in (select {TYPE} from events) order by 1": [("buy",), ("view",)],
     f"select kind from kinds where kind not in (select {TYPE} from events)": [],
     f"select kind from kinds k where exists (select 1 from events where {TYPE} = k.kind and id > 1)": [
@@ -270,7 +278,8 @@ ERRORS = {
     "select event from events order by event": "is a Variant, which cannot be compared",
     "select count(distinct event) from events": "is a Variant, which cannot be compared",
     "select collect_set(event) from events": "is a Variant, which cannot be compared",
-    "select lag(event) over (order by id) from events": "is a Variant, which cannot be compared",
+    "select max(event) over (order by id) from events": "is a Variant, which cannot be compared",
+    "select lag(event, 1, 5) over (order by id) from events": "`lag`: cast the Variant `event`",
     "select event, count(*) from events group by event": "is a Variant, which cannot be compared",
     "select nothing from events": "`nothing` does not exist; the columns are events.id, events.event",
     "select id from events a join events b on a.id = b.id": "`id` matches 2 columns",

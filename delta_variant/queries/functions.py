@@ -131,11 +131,8 @@ TAKES_NULLS = frozenset(
 """The functions that can return NULLs of the rows, and that IGNORE NULLS is for."""
 
 
-TAKES_VARIANTS = frozenset(
-    {"any_value", "first", "first_value", "last", "last_value", "min_by", "max_by"}
-    | {"collect_list", "array_agg"}
-)
-"""The aggregates that return Variants as they are; no function compares them."""
+TAKES_VARIANTS = TAKES_NULLS | {"min_by", "max_by", "collect_list", "array_agg"}
+"""The functions that return Variants as they are; no function compares them."""
 
 
 class Aggregate(msgspec.Struct, frozen=True):
@@ -245,7 +242,7 @@ def bind_aggregate(
     if distinct and (is_window or not rule.distinct):
         where = "over a window" if is_window and rule.distinct else ""
         raise ExpressionError(f"`{name}(distinct …)` is not supported {where}".rstrip())
-    is_variant_taken = not distinct and (name == "count" or (name in TAKES_VARIANTS and not is_window))
+    is_variant_taken = not distinct and (name == "count" or name in TAKES_VARIANTS)
     bound = [
         each
         if is_variant_taken and parameter == "any" and output_type(each) is None
@@ -253,9 +250,20 @@ def bind_aggregate(
         for each, parameter in zip(arguments, rule.parameters, strict=False)
     ]
     if name in ("lag", "lead") and len(bound) == 3:
-        bound[2] = cast_to(bound[2], _type_of(name, bound[0]), timezone)
+        bound[2:] = _default(name, bound, timezone)
     arrow_type = rule.result(list(map(output_type, bound)))
     return Aggregate(name, rule, tuple(bound), arrow_type, distinct, tree.ignores_nulls)
+
+
+def _default(name: str, arguments: Sequence[Expression], timezone: str) -> list[Expression]:
+    """Return the value of `lag` and `lead` without a row, none for NULL."""
+    value, _, default = arguments
+    types = [output_type(value), output_type(default)]
+    if types == [None, None]:
+        return [default]
+    if types[0] is None and types[1] == pa.null():
+        return []
+    return [cast_to(default, _type_of(name, value), timezone)]
 
 
 def _type_of(name: str, argument: Expression) -> pa.DataType:

@@ -10,8 +10,7 @@ import msgspec
 import pyarrow as pa
 
 from ..errors import ExpressionError
-from ..expressions.evaluate import without_cast
-from ..expressions.tree import Column as ColumnInput
+from ..expressions.evaluate import inputs_of, without_cast
 from ..expressions.tree import (
     Expression,
     Input,
@@ -25,6 +24,7 @@ from ..expressions.tree import (
     output_type,
 )
 from ..read.query import PARTS, Query, explode
+from ..variant.objects import is_variant
 from .functions import GROUPING, Aggregate
 from .relations import (
     ROWS,
@@ -115,23 +115,32 @@ class Numbered(Source):
             check_keys((*each.partition, *(key.value for key in each.order)), "over")
         self.engine, self.child, self.windows = engine, rows, windows
         known = rows.source.scope
-        fields = [*known.schema, *(pa.field(name, each.call.type) for name, each in windows.items())]
-        self.scope = msgspec.structs.replace(known, schema=pa.schema(fields))
+        fields = [each.call.field(name) for name, each in windows.items()]
+        self.scope = msgspec.structs.replace(
+            known,
+            schema=pa.schema([*known.schema, *fields]),
+            variants=(*known.variants, *(each.name for each in fields if is_variant(each))),
+        )
 
     def rows(self, wanted: Sequence[Input]) -> Batches:
-        columns, selected, calls = Columns("c"), {}, {}
-        read = self.engine.as_read(wanted)
-        for each in read:
-            name = input_name(each)
-            window = self.windows.get(name) if isinstance(each, ColumnInput) else None
-            if window is not None:
-                calls[name] = window.call
-            selected[name] = [columns.add(each)] if window is None else self._sql(window, columns)
+        of_windows = [each for each in wanted if input_column(each) in self.windows]
+        passed = self.engine.as_read([each for each in wanted if each not in of_windows])
+        # The evaluation casts the Variants of windows.
+        of_windows = list(dict.fromkeys(map(without_cast, of_windows)))
+        columns = Columns("c")
+        selected = {input_name(each): [columns.add(each)] for each in passed}
+        windows = {name: self.windows[name] for name in map(input_column, of_windows)}
+        selected.update({name: self._sql(each, columns) for name, each in windows.items()})
         found = self.engine.run(
             f"select {select_list(selected)} from r", r=compute(self.child, columns.values)
         )
-        schema = Query.of_expressions({input_name(each): each for each in read}, None).schema
-        return finish(found, selected, calls, schema)
+        schema = Query.of_expressions({input_name(each): each for each in passed}, None).schema
+        fields = [*schema, *(self.scope.schema.field(name) for name in windows)]
+        calls = {name: each.call for name, each in windows.items()}
+        for batch in finish(found, selected, calls, pa.schema(fields)):
+            computed = inputs_of(batch, of_windows)
+            arrays = [*(batch.column(name) for name in schema.names), *computed.columns]
+            yield pa.record_batch(arrays, names=[*schema.names, *computed.schema.names])
 
     def _sql(self, window: WindowColumn, columns: Columns) -> list[str]:
         where = None if window.where is None else columns.add(window.where)

@@ -77,6 +77,10 @@ KINDS = {
     "a named window": "select id, sum(id) over w as s from bronze window w as (order by id)",
     "IGNORE NULLS": "select id, lag(n) ignore nulls over (order by id) as a, last(n) ignore nulls over "
     "(order by id) as b from bronze",
+    "a window of Variants": "select id, lag(value) over w:b::string, lead(value, 1, value) over w, "
+    "first_value(value) over w, last_value(value) ignore nulls over w, nth_value(value, 2) over w "
+    "from bronze qualify lag(value, 1, null) over w:a::string is not null "
+    "window w as (partition by day order by id)",
     "EXCEPT ALL": "select n from bronze except all select n from other",
     "INTERSECT ALL": "select n from bronze intersect all select n from other",
     "an item of HAVING": "select day, count(*) as id from bronze group by day having id > 3",
