@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from functools import reduce
+from typing import Any
 
 import msgspec
 import pyarrow as pa
@@ -35,6 +36,7 @@ from .scalars import SCALAR_FUNCTIONS
 from .scalars.signature import Expansion, Parameter, StatementMoment
 from .tree import (
     ELEMENT,
+    TRIED,
     Call,
     Cast,
     Column,
@@ -45,6 +47,7 @@ from .tree import (
     Name,
     Path,
     VariantCall,
+    children,
     describe,
     output_type,
 )
@@ -302,7 +305,8 @@ def _require_variant(bound: Expression, what: str) -> Expression:
 def _require(bound: Expression, kinds: Collection[Kind], expected: str) -> None:
     arrow_type = output_type(bound)
     if arrow_type is None:
-        proposal = "boolean" if "boolean" in kinds else "double" if "decimal" in kinds else "string"
+        proposals = {"boolean": "boolean", "decimal": "double", "integer": "bigint"}
+        proposal = next((type_ for kind, type_ in proposals.items() if kind in kinds), "string")
         raise variant_error(bound, proposal)
     if kind_of(arrow_type) not in kinds:
         raise ExpressionError(
@@ -391,6 +395,20 @@ def _calculate(function: str, arguments: list[Expression]) -> Expression:
     return Call(function, tuple(cast_to(argument, target) for argument in arguments), target)
 
 
+def _try(function: str, arguments: list[Expression]) -> Expression:
+    for argument in arguments:
+        _require(argument, NUMERIC | {"null"}, f"`{function}`: expected numbers")
+    call = _calculate(TRIED[function], arguments)
+    return Call(function, children(call), output_type(call))
+
+
+def _calculate_bits(function: str, arguments: list[Expression]) -> Expression:
+    for argument in arguments:
+        _require(argument, {"integer", "null"}, f"`{function}`: expected integers")
+    target = reduce(common_number_type, known_types(arguments) or [pa.int32()])
+    return Call(function, tuple(cast_to(argument, target) for argument in arguments), target)
+
+
 def _is_number_of_days(operand: Expression) -> bool:
     """Return whether an operand is an integer that Spark adds to a date, which is not a bigint."""
     arrow_type = output_type(operand)
@@ -398,8 +416,13 @@ def _is_number_of_days(operand: Expression) -> bool:
 
 
 def _calculate_decimals(function: str, arguments: list[Expression]) -> Expression:
-    operands = [_exact_operand(argument) for argument in arguments]
-    if function in "/%":
+    (known, *_) = known_types(arguments)
+    # NULL has the digits of the other operand.
+    operands = [
+        cast_to(each, as_decimal(known)) if kind_or_error(each) == "null" else _exact_operand(each)
+        for each in arguments
+    ]
+    if function in ("/", "%", "pmod"):
         find_type = quotient_type if function == "/" else remainder_type
         return Call(function, tuple(operands), find_type(*map(output_type, operands)))
     samples = [pa.array([], output_type(operand)) for operand in operands]
@@ -420,11 +443,9 @@ def _exact_operand(operand: Expression) -> Expression:
 
     As in Spark, a literal of type tinyint has those of its type, too.
     """
-    arrow_type = output_type(operand)
+    arrow_type: Any = output_type(operand)
     if arrow_type in WRITTEN_DIGITS and isinstance(operand, Literal) and not operand.is_cast:
         return cast_to(operand, pa.decimal128(len(str(abs(operand.value.as_py()))), 0))
-    if arrow_type is None or pa.types.is_null(arrow_type):
-        return cast_to(operand, pa.decimal128(1, 0))
     return cast_to(operand, as_decimal(arrow_type))
 
 
@@ -446,7 +467,9 @@ def _unify_parts(function: str, parts: list[Expression], timezone: str) -> list[
 
 FUNCTIONS: dict[str, Callable[[str, list[Expression]], Expression]] = {
     **dict.fromkeys(("and", "or", "not"), _connect),
-    **dict.fromkeys(("+", "-", "*", "/", "%"), _calculate),
+    **dict.fromkeys(("+", "-", "*", "/", "%", "pmod"), _calculate),
+    **dict.fromkeys(TRIED, _try),
+    **dict.fromkeys(("&", "|", "^", "~"), _calculate_bits),
     "negate": _sign,
     "positive": _sign,
     "is null": lambda function, arguments: Call(function, tuple(arguments), pa.bool_()),

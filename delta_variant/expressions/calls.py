@@ -12,7 +12,7 @@ from ..variant.paths import parse_pattern
 from .constructors import CONSTRUCTORS
 from .lexer import GrammarError
 from .scalars import SCALAR_FUNCTIONS
-from .tree import ELEMENT, Call, Cast, Expression, Literal, Path
+from .tree import ELEMENT, TRIED, Call, Cast, Expression, Literal, Path
 from .types import type_of_text
 from .variant_functions import VARIANT_FUNCTIONS
 from .variant_paths import Step
@@ -105,6 +105,7 @@ def _variant_get(name: str, arguments: Sequence[Expression]) -> Expression:
 FUNCTIONS: dict[str, tuple[Build, int, int | None]] = {
     "coalesce": (_named, 1, None),
     "like": (_named, 2, 3),
+    **dict.fromkeys(("pmod", *TRIED), (_named, 2, 2)),
     **dict.fromkeys(("typeof", "to_json", "is_variant_null"), (_named, 1, 1)),
     **dict.fromkeys(("variant_get", "try_variant_get"), (_variant_get, 2, 3)),
 }

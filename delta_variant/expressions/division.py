@@ -71,6 +71,16 @@ def _decimal_remainder(left: Decimal, right: Decimal) -> Decimal:
     return rest
 
 
+def positive_remainders(left: Array, right: Array) -> Array:
+    """Return remainders of decimals, to which the divisor is added where they are negative."""
+    return pa.array(_each(_positive_remainder, left, right), remainder_type(left.type, right.type))
+
+
+def _positive_remainder(left: Decimal, right: Decimal) -> Decimal:
+    rest = _decimal_remainder(left, right)
+    return _decimal_remainder(EXACT.add(rest, right), right) if rest < 0 else rest
+
+
 def _floating_remainder(left: float, right: float) -> float:
     return nan if left in (inf, -inf) else fmod(left, right)
 

@@ -18,12 +18,13 @@ from ..variant.moments import UTC
 from ..variant.paths import normalize
 from .cast import cast_scalar, cast_values
 from .char_padding import pad_values
-from .division import divide_decimals, remainders
+from .division import divide_decimals, positive_remainders, remainders
 from .patterns import match_pattern
 from .scalars import SCALAR_FUNCTIONS
 from .scalars.signature import ScalarFunction, over_arrays
 from .tree import (
     PAD,
+    TRIED,
     Call,
     Cast,
     Column,
@@ -376,7 +377,36 @@ def _remainder(left: Values, right: Values) -> Values:
     return call_kernel("subtract", left, call_kernel("multiply", quotient, right))
 
 
+def _positive_remainder(left: Values, right: Values) -> Values:
+    """Return the remainder, to which the divisor is added where it is negative."""
+    if kind_of(left.type) == "decimal":
+        return over_arrays(positive_remainders)(None, left, right)
+    rest = _remainder(left, right)
+    # Java adds integers of 32 bits at least, and wraps around.
+    wide = pa.int32() if rest.type.bit_width < 32 else rest.type
+    divisor = right.cast(wide)
+    moved = _remainder(call_kernel("add", rest.cast(wide), divisor), divisor).cast(rest.type)
+    return call_kernel("if_else", call_kernel("less", rest, pa.scalar(0, rest.type)), moved, rest)
+
+
+def _try(calculate: Callable[..., Array]) -> Callable[..., Values]:
+    """Return a calculation that is NULL for the rows in which it fails."""
+
+    def over(left: Array, right: Array) -> Array:
+        try:
+            return calculate(left, right)
+        except pa.ArrowInvalid:
+            middle = len(left) // 2
+            if not middle:
+                return _nulls(1, calculate(left[:0], right[:0]).type)
+            halves = (slice(middle), slice(middle, None))
+            return pa.concat_arrays([over(left[half], right[half]) for half in halves])
+
+    return lambda left, right: over_arrays(over)(None, left, right)
+
+
 ARITHMETIC = {"+": "add_checked", "-": "subtract_checked", "*": "multiply_checked"}
+BITS = {"&": "bit_wise_and", "|": "bit_wise_or", "^": "bit_wise_xor", "~": "bit_wise_not"}
 COMPARISONS = {
     "=": "equal",
     "<>": "not_equal",
@@ -386,10 +416,11 @@ COMPARISONS = {
     ">=": "greater_equal",
 }
 FUNCTIONS: dict[str, Callable[..., Values]] = {
-    **{function: _kernel(kernel) for function, kernel in ARITHMETIC.items()},
+    **{function: _kernel(kernel) for function, kernel in {**ARITHMETIC, **BITS}.items()},
     **{function: _comparison(kernel) for function, kernel in COMPARISONS.items()},
     "/": _divide,
     "%": _remainder,
+    "pmod": _positive_remainder,
     "negate": _kernel("negate_checked"),
     "positive": lambda value: value,
     "and": _chain("and_kleene"),
@@ -402,3 +433,4 @@ FUNCTIONS: dict[str, Callable[..., Values]] = {
     "coalesce": _kernel("coalesce"),
     PAD: pad_values,
 }
+FUNCTIONS.update({name: _try(FUNCTIONS[function]) for name, function in TRIED.items()})

@@ -21,7 +21,7 @@ from .tree import ELEMENT, Aggregate, Call, Cast, Expression, Field, Literal, Na
 from .types import read_type
 from .variant_paths import read_path
 
-OR, AND, NOT, PREDICATE, COMPARISON, SUM, PRODUCT, SIGN = range(1, 9)
+OR, AND, NOT, PREDICATE, COMPARISON, BIT_OR, BIT_XOR, BIT_AND, SUM, PRODUCT, SIGN = range(1, 12)
 
 OPERATORS: dict[str, tuple[int, str]] = {
     "or": (OR, "or"),
@@ -31,6 +31,9 @@ OPERATORS: dict[str, tuple[int, str]] = {
     "!=": (COMPARISON, "<>"),
     "!>": (COMPARISON, "<="),
     "!<": (COMPARISON, ">="),
+    "|": (BIT_OR, "|"),
+    "^": (BIT_XOR, "^"),
+    "&": (BIT_AND, "&"),
     "+": (SUM, "+"),
     "-": (SUM, "-"),
     "||": (SUM, "concat"),
@@ -132,6 +135,8 @@ class Grammar(Reader):
             return Call("negate", (self.expression(SIGN),))
         if self.accept("+"):
             return Call("positive", (self.expression(SIGN),))
+        if self.accept("~"):
+            return Call("~", (self.expression(SIGN),))
         if above <= NOT and self.is_next("not", "!") and self.begins_value(self.following):
             self.take()
             return Call("not", (self.expression(NOT),))

@@ -10,7 +10,7 @@ from .calls import find_function
 from .lexer import Cursor, Token
 from .tree import Expression
 
-OPENING = frozenset({"(", "-", "+", "!"})
+OPENING = frozenset({"(", "-", "+", "!", "~"})
 PARTS_OF_CASE = frozenset({"when", "then", "else", "end"})
 
 

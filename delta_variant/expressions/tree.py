@@ -34,6 +34,9 @@ PAD = "pad to char"
 ELEMENT = "[]"
 """The function that takes an element out of an array, or a value out of a map."""
 
+TRIED = {"try_add": "+", "try_subtract": "-", "try_multiply": "*", "try_divide": "/", "try_mod": "%"}
+"""The functions that are NULL where an operator fails."""
+
 
 class Name(msgspec.Struct, frozen=True):
     """A column, or a field of a struct column, as written in the SQL text."""
@@ -330,6 +333,9 @@ def _literal_text(value: pa.Scalar[Any]) -> str:
     return repr(content) if isinstance(content, str) else str(content)
 
 
+PREFIXES = {"not": "not ", "negate": "-", "~": "~"}
+
+
 def _call_text(function: str, arguments: list[str]) -> str:
     if function == "in":
         return f"{arguments[0]} in ({', '.join(arguments[1:])})"
@@ -339,8 +345,8 @@ def _call_text(function: str, arguments: list[str]) -> str:
         return f"{arguments[0]}[{arguments[1]}]"
     if function == "case":
         return _case_text(arguments)
-    if function in ("not", "negate"):
-        return f"({'not ' if function == 'not' else '-'}{arguments[0]})"
+    if function in PREFIXES:
+        return f"({PREFIXES[function]}{arguments[0]})"
     if function[0].isalpha() and function not in ("and", "or", "like"):
         return f"{function}({', '.join(arguments)})"
     return f"({f' {function} '.join(arguments)})"

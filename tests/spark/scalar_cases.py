@@ -318,6 +318,32 @@ def _numbers() -> Iterator[str]:
     operands = [*INTEGERS[:6], *LONGS[1:3], "cast(7 as tinyint)"]
     yield from (f"{left} div {right}" for left, right in product(operands, ["2", "-1", "0", "null", "-7L"]))
     yield from _calls("mod", INTEGERS, ["2", "-3", "0"])
+    for left, operator, right in product(operands, "&|^", ["3", "-7L", "127Y", "null", "-2147483648"]):
+        yield f"{left} {operator} {right}"
+    yield from (f"~{each}" for each in [*operands, "null", "(1 | 4)"])
+    yield from (
+        "6 & 3 ^ 1 | 8",
+        "1 | 2 ^ 3 & 2",
+        "1 + 2 & 3 * 1",
+        "1 & 3 = 1",
+        "-~1",
+        "not 1 & 1 = 1",
+        "1.5 & 1",
+    )
+    yield from ("typeof(1Y & 3S)", "typeof(1 | 3L)", "4 | 1 between 4 and 5", "true & false", "~1.5")
+    integers, exact, doubles = (
+        [*INTEGERS[1:], *SMALL, *LONGS[1:]],
+        DECIMALS[1:4],
+        [*DOUBLES[2:5], *DOUBLES[6:9]],
+    )
+    integral = ["2", "-3", "0", "null", "-128Y", "-2147483648", "7L", "-1"]
+    real = ["-0.3e0", "double('inf')", "9e307", "cast(-1.5 as float)"]
+    decimal = ["0.7", "-2.50", "0.0", "null", "cast(-3 as int)", "cast(1000000 as bigint)"]
+    for name in ("pmod", "try_add", "try_subtract", "try_multiply", "try_divide", "try_mod"):
+        yield from _calls(name, integers, integral)
+        yield from _calls(name, exact, decimal)
+        yield from _calls(name, doubles, [*integral[1:4], *real])
+        yield f"{name}(1 / 0, 1)"
     operands = ["1Y", "1S", "1", "-1", "cast(1 as tinyint)", "cast(1 as int)", "cast('1' as bigint)", "0.5f"]
     for left, operator, right in product(operands, "+*", [*operands, "1.25"]):
         yield f"typeof({left} {operator} {right})"

@@ -168,7 +168,7 @@ class Expressions:
         return f"{'cast' if is_strict else 'try_cast'}({operand} as {name})"
 
     def sum(self, kind: str, depth: int) -> str:
-        operators = ("+", "-", "*", "%", "/", *(["div"] if kind == "int" else []))
+        operators = ("+", "-", "*", "%", "/", *(["div", "&", "|", "^"] if kind == "int" else []))
         kinds = [kind, kind, self.random.choice(NUMERIC)]
         parts = [self.sign() + self.value(self.random.choice(kinds), depth)]
         for _ in range(self.random.randrange(1, 4)):
@@ -177,7 +177,7 @@ class Expressions:
         return " ".join(parts)
 
     def sign(self) -> str:
-        return self.random.choice(("", "", "", "", "- ", "+ "))
+        return self.random.choice(("", "", "", "", "- ", "+ ", "~"))
 
     def text(self, kind: str, depth: int) -> str:
         return " || ".join(
