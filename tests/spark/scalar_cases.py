@@ -13,6 +13,7 @@ import re
 from collections.abc import Iterator, Sequence
 from itertools import product
 from pathlib import Path
+from random import Random
 from typing import Any
 
 ANSWERS = Path(__file__).resolve().parents[1] / "expressions" / "spark_scalars.json"
@@ -101,6 +102,17 @@ LOCAL = ["timestamp_ntz '2026-03-08 02:30:00.000001'", "timestamp_ntz '1500-03-0
 NUMBERS = [*INTEGERS, *SMALL, *LONGS, *DECIMALS, *DOUBLES, *FLOATS]
 ARRAYS = ["array(1, 2, null)", "array(1, 2)", "cast(null as array<int>)", "array('a', null)", "array(0.5e0)"]
 STRUCTS = ["array(named_struct('x', 1), null)", "array(named_struct('x', 'a'))"]
+UNSORTED = [
+    "array(3, null, 1)",
+    "array()",
+    "array(null, null)",
+    "cast(null as array<int>)",
+    "array(double('NaN'), 1e0, null, double('inf'), double('-0.0'), 0e0, -1e0, double('-inf'))",
+    "array('b', null, 'a', 'Z', 'é', '\U0001f600', '', '\uffee')",
+    "array(true, null, false, true)",
+    "array(x'02', x'', x'01ff', null, x'ff')",
+    "array(127Y, -128Y)",
+]
 MAPS = {
     "map('a', 1, 'b', null)": ["'a'", "'b'", "'c'", "null", "cast(null as string)"],
     "map(1, 'one', -3, 'x')": ["1", "-3", "0", "cast(1 as tinyint)", "cast(null as int)"],
@@ -174,6 +186,23 @@ PARSED = [
     ("20261126101112123", "yyyyMMddHHmmssSSS"),
     ("T2026", "'t'yyyy"),
     ("2026-11-26 1:2:3", "yyyy-MM-dd H:m:s"),
+]
+TITLES = [
+    "'hello wORLD a-b_c.d\te'",
+    "' ßa  ßB '",
+    "'ǆab ǄAB ǅx ﬁsh ﬃx ŉabc ΐx ǰy'",
+    "'ΑΣ ΟΔΟΣ Σ ΑΣ. ΑΣΑ ΑΣ΄Α ΑΣ\u0301Β'",
+    "'İstanbul ıI İİ I\u0307x aI\u0307'",
+    "'აბგ Აბ ᲐᲑ'",
+    "'ᾳx ᾼX ᾲα ᾷ ῷ ῂ'",
+    "'\\'tis o\\'neil 1st ⅷx ⓐb \U00010428\U00010428 \u0301abc'",
+    "'a\u00a0b\u2003c'",
+]
+"""Texts whose words begin with letters that have another title case than upper case, or none."""
+SPREAD = Random(7)
+POSITIVE = [
+    f"{SPREAD.uniform(0.5, 2) * 2.0 ** SPREAD.choice((0, 0, SPREAD.randrange(-1070, 1020))):.16e}"
+    for _ in range(60)
 ]
 CHANGES = ["2026-03-07 02:30:00", "2026-03-08 03:30:00", "2026-10-31 01:30:00", "2026-11-01 06:30:00Z"]
 """Local times a day before or at the changes of the offset of New York."""
@@ -280,6 +309,11 @@ def _strings() -> Iterator[str]:
         "regexp_extract(5, '(.)')",
     )
     yield from _calls("length", BINARY)
+    yield from _calls("initcap", [*TEXTS, *TITLES, "5", "true", "null"])
+    yield from _calls("hex", [*TEXTS, *NUMBERS, *BOOLEANS, *BINARY, DATES[1], TIMESTAMPS[1], "null"])
+    yield from _calls(
+        "unhex", ["'4D'", "'4d7'", "'G1'", "'é'", "' 4'", "'0x12'", "12", "true", "x'3434'", *TEXTS]
+    )
 
 
 def _conditions() -> Iterator[str]:
@@ -313,6 +347,9 @@ def _numbers() -> Iterator[str]:
     for name in ("sqrt", "sign", "signum", "exp"):
         yield from _calls(name, [*NUMBERS, "null", "'1.5'"])
     reals = [*DOUBLES, "1e0", "-1e0", "0.7675994068616421e0", "5e-324", "null", "7"]
+    for name in ("ln", "log", "log2", "log10"):
+        yield from _calls(name, [*NUMBERS, *POSITIVE, "5e-324", "null", "'1.5'"])
+    yield from _calls("log", reals, reals)
     yield from _calls("power", reals, reals)
     yield from _calls("pow", DOUBLES[:3], DOUBLES[:3])
     operands = [*INTEGERS[:6], *LONGS[1:3], "cast(7 as tinyint)"]
@@ -397,6 +434,11 @@ def _moments() -> Iterator[str]:
         yield from _calls(
             name, [*DATES, TIMESTAMPS[1], "'2026-05-06'"], ["date '2026-11-01'", "cast(null as date)"]
         )
+    yield from _calls(
+        "months_between", [*DATES[:8], *TIMESTAMPS, *LOCAL], [DATES[1], DATES[6], TIMESTAMPS[4], "null"]
+    )
+    yield from _calls("months_between", TIMESTAMPS, [*TIMESTAMPS[1:6], "'2026-02-28'"], ["false"])
+    yield from ("months_between('2026-01-31', '2026-02-27', null)", "months_between('2026-01-31', 'x', true)")
     yield from _calls("last_day", [*DATES, TIMESTAMPS[1], "'2026-02-06'"])
     units = ["YEAR", "yyyy", "yy", "QUARTER", "month", "MM", "MON", "week", "DAY", "dd", "Hour", "MINUTE"]
     units += ["SECOND", "MILLISECOND", "MICROSECOND", "century", ""]
@@ -465,6 +507,10 @@ def _collections() -> Iterator[str]:
         yield from _calls("element_at", [found], keys)
         yield from _calls("try_element_at", [found], keys)
         yield from (f"{found}[{key}]" for key in keys)
+    yield from _calls("sort_array", UNSORTED)
+    yield from _calls("sort_array", UNSORTED, ["true", "false", "cast(null as boolean)"])
+    yield from _calls("array_sort", UNSORTED)
+    yield from ("sort_array(5)", "array_sort(map(1, 2))", "sort_array(array(map(1, 2)))")
     yield from (f"get({array}, 0).x" for array in STRUCTS)
     yield from (
         "array(array(1, 2), array(3))[0][1]",

@@ -21,8 +21,10 @@ from .signature import (
     function,
     kernels,
     over_arrays,
+    over_first,
 )
 
+TRUE = pa.scalar(True)
 TRY_ELEMENT_AT = "try_element_at"
 UNCOMPARED: frozenset[Kind] = frozenset({"floating", "nested"})
 """The kinds of keys for which Arrow has another equality than Spark, or none."""
@@ -144,11 +146,46 @@ def _value_of_key(maps: Any, wanted: Array) -> Array:
     return kernels.list_flatten(values).take(matches.take(found))
 
 
+def _sorted_type(arguments: Sequence[Expression]) -> pa.DataType:
+    collection: Any = _collection_type("sort_array", arguments[0], accepts_map=False)
+    if kind_of(collection.value_type) == "nested":
+        raise ExpressionError(
+            f"`sort_array`: cannot compare values of type {type_name(collection.value_type)}"
+        )
+    found: pa.DataType = collection
+    return found
+
+
+def _sort_array(call: Call, arrays: Any, is_ascending: Values = TRUE) -> Array:
+    """Return arrays with their elements in order, in which NaN is the greatest number."""
+    if not is_ascending.is_valid:
+        return kernels.if_else(False, arrays, pa.scalar(None, arrays.type))
+    elements = kernels.list_flatten(arrays)
+    is_null, is_floating = elements.is_null(), kind_of(elements.type) == "floating"
+    columns = {
+        "array": kernels.list_parent_indices(arrays),
+        "null": is_null,
+        "nan": kernels.fill_null(kernels.is_nan(elements), False) if is_floating else is_null,
+        "value": elements,
+    }
+    order = "ascending" if is_ascending.as_py() else "descending"
+    nulls = "descending" if is_ascending.as_py() and call.function == "sort_array" else "ascending"
+    orders = ("ascending", nulls, order, order)
+    places = kernels.sort_indices(pa.table(columns), sort_keys=[*zip(columns, orders, strict=True)])
+    sizes = kernels.fill_null(kernels.list_value_length(arrays), 0)
+    offsets: Any = pa.concat_arrays([pa.array([0], sizes.type), kernels.cumulative_sum(sizes)])
+    return pa.ListArray.from_arrays(offsets, elements.take(places), type=arrays.type, mask=arrays.is_null())
+
+
 ELEMENT_OF: Evaluation = partial(evaluate_over_arrays, _element)
 
 COLLECTIONS: dict[str, ScalarFunction] = {
     **dict.fromkeys(("size", "cardinality"), function(("any",), _size_type, over_arrays(_size))),
     "array_contains": function(("any", "any"), _contains_type, over_arrays(_array_contains)),
+    "sort_array": function(
+        ("any", "boolean"), _sorted_type, over_first(_sort_array), optional=1, constant=(1,)
+    ),
+    "array_sort": function(("any",), _sorted_type, over_first(_sort_array)),
     "get": function(("any", "any"), _element_type("get", accepts_map=False), ELEMENT_OF),
     **{
         name: function(("any", "any"), _element_type(name), ELEMENT_OF)

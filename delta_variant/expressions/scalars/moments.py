@@ -33,6 +33,7 @@ LOCAL = SIMPLE_TYPES["timestamp_ntz"]
 DAY = 86_400_000_000
 DEFAULT_PATTERN = pa.scalar("yyyy-MM-dd HH:mm:ss")
 MICROS = {"timestamp_seconds": 1_000_000, "timestamp_millis": 1000, "timestamp_micros": 1}
+TRUE = pa.scalar(True)
 PARTS_OF_DATES = {"hour", "minute", "second"}.isdisjoint
 
 
@@ -165,6 +166,13 @@ def _last_day(value: Expression) -> Expression:
     return Call("date_sub", (next_month, Literal(pa.scalar(1, pa.int32()))))
 
 
+def _months_between(call: Call, end: Array, start: Array, is_rounded: Values = TRUE) -> Values:
+    months = by_kernel("months_between")(call, end, start)
+    scale = pa.scalar(1e8)
+    rounded = kernels.floor(kernels.add(kernels.multiply(months, scale), pa.scalar(0.5)))
+    return kernels.if_else(is_rounded, kernels.divide(rounded, scale), months)
+
+
 PARSED = function(
     ("characters", "string"),
     _pattern_type("to_timestamp", 1, TIMESTAMP),
@@ -184,6 +192,12 @@ MOMENTS: dict[str, ScalarFunction | Expansion | StatementMoment] = {
     "date_sub": function(("date", "int"), DATE, _days("subtract", DATE)),
     **dict.fromkeys(("datediff", "date_diff"), DIFFERENCE),
     "add_months": function(("date", "int"), DATE, by_kernel("add_months")),
+    "months_between": function(
+        ("timestamp", "timestamp", "boolean"),
+        pa.float64(),
+        partial(evaluate_over_arrays, _months_between),
+        optional=1,
+    ),
     "add interval": function(
         ("any", "int", "bigint", "boolean"), _shifted_type, over_first(_shifted), constant=(1, 2, 3)
     ),

@@ -111,6 +111,10 @@ NUMBERS: dict[str, ScalarFunction | Expansion] = {
     "sqrt": function(("double",), DOUBLE, lambda _, values: kernels.sqrt(values)),
     **dict.fromkeys(("sign", "signum"), function(("double",), DOUBLE, lambda _, values: _sign(values))),
     "exp": function(("double",), DOUBLE, by_kernel("exp")),
+    "log": function(("double", "double"), DOUBLE, by_kernel("log"), optional=1),
+    "ln": Expansion(lambda number: Call("log", (number,)), 1, 1),
+    "log2": Expansion(lambda number: Call("log", (Literal(pa.scalar(2.0)), number)), 1, 1),
+    "log10": function(("double",), DOUBLE, by_kernel("log10")),
     **dict.fromkeys(("power", "pow"), function(("double", "double"), DOUBLE, by_kernel("power"))),
     "mod": Expansion(lambda left, right: Call("%", (left, right)), 2, 2),
 }

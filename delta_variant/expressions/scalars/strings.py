@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from binascii import unhexlify
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
 
 from ..._arrow import Array
-from ..tree import Call, Expression, Literal
-from ..types import kind_of
+from ...errors import ExpressionError
+from ..cast import cast_values
+from ..tree import Call, Expression, Literal, describe, output_type
+from ..types import NUMERIC, kind_of, type_name
 from .regular_expressions import (
     boolean_pattern,
     extracting_pattern,
@@ -22,6 +26,7 @@ from .signature import (
     ScalarFunction,
     Values,
     by_kernel,
+    evaluate_over_arrays,
     function,
     kernels,
     over_arrays,
@@ -117,6 +122,32 @@ def _length(values: Values) -> Values:
     return kernels.call_function(kernel, [values]).cast(pa.int32())
 
 
+def _hex_type(arguments: Any) -> pa.DataType:
+    arrow_type = output_type(arguments[0])
+    if arrow_type is not None and kind_of(arrow_type) == "nested":
+        raise ExpressionError(
+            f"`hex`: cannot convert `{describe(arguments[0])}` of type {type_name(arrow_type)}"
+        )
+    return TEXT
+
+
+def _hex(call: Call, values: Array) -> Array:
+    cast = partial(cast_values, values, strict=True, timezone=call.timezone)
+    if kind_of(values.type) in NUMERIC:
+        texts = [None if each is None else f"{each % 2**64:X}" for each in cast(pa.int64()).to_pylist()]
+    else:
+        known = cast(pa.binary()) if kind_of(values.type) == "binary" else cast(TEXT).cast(pa.binary())
+        texts = [None if each is None else each.hex().upper() for each in known.to_pylist()]
+    return pa.array(texts, TEXT)
+
+
+def _unhex(text: str | None) -> bytes | None:
+    try:
+        return None if text is None else unhexlify("0" * (len(text) % 2) + text)
+    except ValueError:
+        return None
+
+
 SUBSTRING = function(("text", "int", "int"), TEXT, by_kernel("substring"), optional=1)
 RLIKE = function(("string", "string"), _pattern_type(boolean_pattern, pa.bool_()), _rlike, constant=(1,))
 LOCATE = function(("string", "string", "int"), pa.int32(), _by_kernel_of_three("locate", ONE), optional=1)
@@ -130,6 +161,13 @@ STRINGS: dict[str, ScalarFunction | Expansion] = {
     "ucase": Expansion(lambda text: Call("upper", (text,)), 1, 1),
     "lower": function(("string",), TEXT, by_kernel("lower")),
     "lcase": Expansion(lambda text: Call("lower", (text,)), 1, 1),
+    "initcap": function(("string",), TEXT, by_kernel("initcap")),
+    "hex": function(("any",), _hex_type, partial(evaluate_over_arrays, _hex)),
+    "unhex": function(
+        ("string",),
+        pa.binary(),
+        over_arrays(lambda text: pa.array(map(_unhex, text.to_pylist()), pa.binary())),
+    ),
     **{name: _trim(name) for name in ("trim", "ltrim", "rtrim")},
     "substring": SUBSTRING,
     "substr": SUBSTRING,

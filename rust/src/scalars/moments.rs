@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use arrow_array::types::{Date32Type, Int32Type, Int64Type, TimestampMicrosecondType};
-use arrow_array::{ArrayRef, PrimitiveArray};
+use arrow_array::{ArrayRef, Float64Array, PrimitiveArray};
 
 use super::Arguments;
 use crate::error::{Error, Result};
@@ -121,6 +121,47 @@ pub fn add_months(arguments: &Arguments) -> Result<ArrayRef> {
         found.and_then(|day| i32::try_from(day).ok()).map(Some).ok_or_else(overflow)
     });
     Ok(Arc::new(moved.collect::<Result<PrimitiveArray<Date32Type>>>()?))
+}
+
+/// The months from the second timestamp to the first: a whole number between equal days or last days of months,
+/// else with a fraction of 31 days.
+pub fn months_between(arguments: &Arguments) -> Result<ArrayRef> {
+    let (end, start) = (
+        arguments.primitive::<TimestampMicrosecondType>(0)?,
+        arguments.primitive::<TimestampMicrosecondType>(1)?,
+    );
+    let months = (0..arguments.rows).map(|row| {
+        let Some((end, start)) = end.get(row).zip(start.get(row)) else { return Ok(None) };
+        let place = |micros| Place::of(micros, &arguments.zone).ok_or_else(overflow);
+        let (end, start) = (place(end)?, place(start)?);
+        let months = (end.month - start.month) as f64;
+        if end.day == start.day || end.is_last && start.is_last {
+            return Ok(Some(months));
+        }
+        let seconds = (end.day - start.day) * SECONDS_PER_DAY + end.second - start.second;
+        Ok(Some(months + seconds as f64 / (31 * SECONDS_PER_DAY) as f64))
+    });
+    Ok(Arc::new(months.collect::<Result<Float64Array>>()?))
+}
+
+/// The month of a timestamp, the day in it, and the second of that day.
+struct Place {
+    month: i64,
+    day: i64,
+    is_last: bool,
+    second: i64,
+}
+
+impl Place {
+    /// `None` for a timestamp whose day begins beyond 64 bits.
+    fn of(micros: i64, zone: &Zone) -> Option<Self> {
+        let (local, _) = zone.local_seconds(micros.div_euclid(MICROS_PER_SECOND));
+        let day = local.div_euclid(SECONDS_PER_DAY);
+        let second = (micros - zone.instant_of(day * SECONDS_PER_DAY, 0)?) / MICROS_PER_SECOND;
+        let (year, month, of_month) = civil(day);
+        let is_last = civil(day + 1).2 == 1;
+        Some(Place { month: year * 12 + month as i64, day: of_month as i64, is_last, second })
+    }
 }
 
 /// Milliseconds since the epoch, rounded down.

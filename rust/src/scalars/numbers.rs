@@ -1,5 +1,6 @@
 //! Functions of floating-point numbers.
 
+use std::f64::consts::LOG10_E;
 use std::fmt::LowerExp;
 use std::str::FromStr;
 use std::sync::Arc;
@@ -33,6 +34,83 @@ pub fn round(arguments: &Arguments) -> Result<ArrayRef> {
 
 pub fn exp(arguments: &Arguments) -> Result<ArrayRef> {
     Ok(Arc::new(arguments.primitive::<Float64Type>(0)?.array.unary::<_, Float64Type>(libm::exp)))
+}
+
+/// The logarithm to the base of the first argument, the natural one of a single argument; null if one is not
+/// positive.
+pub fn log(arguments: &Arguments) -> Result<ArrayRef> {
+    let (first, last) = (arguments.primitive::<Float64Type>(0)?, arguments.columns.len() - 1);
+    let number = arguments.primitive::<Float64Type>(last)?;
+    let logarithms = (0..arguments.rows).map(|row| {
+        let (first, number) = first.get(row).zip(number.get(row))?;
+        if first <= 0.0 || number <= 0.0 {
+            return None;
+        }
+        Some(if last == 0 { ln(number) } else { ln(number) / ln(first) })
+    });
+    Ok(Arc::new(logarithms.collect::<Float64Array>()))
+}
+
+/// The decimal logarithm; null of a number that is not positive.
+pub fn log10(arguments: &Arguments) -> Result<ArrayRef> {
+    let number = arguments.primitive::<Float64Type>(0)?;
+    let logarithms = (0..arguments.rows).map(|row| {
+        let number = number.get(row).filter(|number| number.is_nan() || *number > 0.0)?;
+        if !number.is_finite() {
+            return Some(number);
+        }
+        let (high, low) = (3.010_299_956_636_117_7e-1, 3.694_239_077_158_931e-13);
+        let (number, exponent) = split(number);
+        let is_negative = i32::from(exponent < 0);
+        let power = f64::from(exponent + is_negative);
+        let rest = with_high(number, high_word(number) & 0xf_ffff | (0x3ff - is_negative) << 20);
+        Some(power * low + LOG10_E * ln(rest) + power * high)
+    });
+    Ok(Arc::new(logarithms.collect::<Float64Array>()))
+}
+
+/// The natural logarithm of a positive number by the algorithm of Java's StrictMath (fdlibm). That of the crate
+/// `libm` has another last digit.
+fn ln(number: f64) -> f64 {
+    if !number.is_finite() {
+        return number;
+    }
+    let (high, low) = (6.931_471_803_691_238e-1, 1.908_214_929_270_587_7e-10);
+    let (number, exponent) = split(number);
+    let word = high_word(number) & 0xf_ffff;
+    let carry = (word + 0x9_5f64) & 0x10_0000;
+    // Of a number from half the root of 2 to the root of 2.
+    let f = with_high(number, word | (carry ^ 0x3ff0_0000)) - 1.0;
+    let power = f64::from(exponent + (carry >> 20));
+    if (2 + word) & 0xf_ffff < 3 {
+        let rest = f * f * (0.5 - 0.333_333_333_333_333_3 * f);
+        return if f == 0.0 { power * high + power * low } else { power * high - ((rest - power * low) - f) };
+    }
+    let s = f / (2.0 + f);
+    let z = s * s;
+    let w = z * z;
+    let even =
+        w * (3.999_999_999_940_942e-1 + w * (2.222_219_843_214_978_4e-1 + w * 1.531_383_769_920_937_3e-1));
+    let odd = 2.857_142_874_366_239e-1 + w * (1.818_357_216_161_805e-1 + w * 1.479_819_860_511_658_6e-1);
+    let r = z * (6.666_666_666_666_735e-1 + w * odd) + even;
+    let is_large = (word - 0x6_147a) | (0x6_b851 - word) > 0;
+    let half = 0.5 * f * f;
+    let series = if is_large { half - (s * (half + r) + power * low) } else { s * (f - r) - power * low };
+    power * high - (series - f)
+}
+
+/// A finite positive number, scaled if it is subnormal, and the exponent of the number.
+fn split(number: f64) -> (f64, i32) {
+    let (number, less) = if number < f64::MIN_POSITIVE { (number * 2f64.powi(54), 54) } else { (number, 0) };
+    (number, (high_word(number) >> 20) - 1023 - less)
+}
+
+fn high_word(number: f64) -> i32 {
+    (number.to_bits() >> 32) as i32
+}
+
+fn with_high(number: f64, word: i32) -> f64 {
+    f64::from_bits(number.to_bits() & 0xffff_ffff | (word as u64) << 32)
 }
 
 /// The power as in Java: C has 1 where the exponent is NaN, or infinite for 1 and -1.

@@ -48,6 +48,63 @@ pub fn lower(arguments: &Arguments) -> Result<ArrayRef> {
     build(arguments.rows, |row| Ok(text.get(row).map(str::to_lowercase)))
 }
 
+/// Each word in lower case, after its first character in title case. Only spaces separate words.
+pub fn initcap(arguments: &Arguments) -> Result<ArrayRef> {
+    let text = arguments.text(0)?;
+    build(arguments.rows, |row| {
+        Ok(text.get(row).map(|text| text.split(' ').map(capitalized).collect::<Vec<_>>().join(" ")))
+    })
+}
+
+fn capitalized(word: &str) -> String {
+    let Some(first) = word.chars().next() else { return String::new() };
+    // The case of a sigma depends on its place in the word.
+    let lower = word.to_lowercase();
+    let rest = &lower[first.to_lowercase().map(char::len_utf8).sum()..];
+    match title_case(first) {
+        Some(title) => format!("{title}{rest}"),
+        None => {
+            let mut upper = first.to_uppercase();
+            let begin = upper.next().into_iter().collect::<String>();
+            format!("{begin}{}{rest}", upper.collect::<String>().to_lowercase())
+        }
+    }
+}
+
+/// The title case of a character whose upper case is something else than a capital and small letters.
+fn title_case(letter: char) -> Option<String> {
+    let code = u32::from(letter);
+    let single = match letter {
+        // Letters of two letters.
+        'Ǆ'..='ǌ' => 0x1c5 + (code - 0x1c4) / 3 * 3,
+        'Ǳ'..='ǳ' => 0x1f2,
+        // Georgian has capitals in text of capitals only.
+        'ა'..='ჺ' | 'ჽ'..='ჿ' => code,
+        // Greek letters with an iota.
+        'ᾀ'..='ᾯ' => code | 8,
+        'ᾳ' | 'ᾼ' => 0x1fbc,
+        'ῃ' | 'ῌ' => 0x1fcc,
+        'ῳ' | 'ῼ' => 0x1ffc,
+        'ᾷ' => 0x391,
+        'ῇ' => 0x397,
+        'ῷ' => 0x3a9,
+        'ᾲ' => 0x1fba,
+        'ᾴ' => 0x386,
+        'ῂ' => 0x1fca,
+        'ῄ' => 0x389,
+        'ῲ' => 0x1ffa,
+        'ῴ' => 0x38f,
+        'ŉ' => return Some("ʼN".to_owned()),
+        _ => return None,
+    };
+    let mark = match letter {
+        'ᾷ' | 'ῇ' | 'ῷ' => "\u{342}\u{345}",
+        'ᾲ' | 'ᾴ' | 'ῂ' | 'ῄ' | 'ῲ' | 'ῴ' => "\u{345}",
+        _ => "",
+    };
+    char::from_u32(single).map(|title| format!("{title}{mark}"))
+}
+
 pub fn trim(arguments: &Arguments) -> Result<ArrayRef> {
     trimmed(arguments, true, true)
 }

@@ -336,6 +336,7 @@ fn text_is_changed_as_by_spark() {
     check("substr", "substring", &[Utf8, Int32, Int32], None, 700);
     check("right", "right", &[Utf8, Int32], None, 126);
     check("replace", "replace", &[Utf8, Utf8, Utf8], None, 126);
+    check("initcap", "initcap", &[Utf8], None, 32);
     check("repeat", "repeat", &[Utf8, Int32], None, 70);
     check("lpad", "lpad", &[Utf8, Int32, Utf8], None, 120);
     check("rpad", "rpad", &[Utf8, Int32, Utf8], None, 120);
@@ -367,6 +368,14 @@ fn numbers_are_rounded_as_by_spark() {
 }
 
 #[test]
+fn logarithms_are_those_of_spark() {
+    for (name, function) in [("ln", "log"), ("log10", "log10")] {
+        check(name, function, &[Float64], None, 200);
+    }
+    check("log", "log", &[Float64, Float64], None, 500);
+}
+
+#[test]
 fn decimals_are_printed_as_by_spark() {
     let mut count = 0;
     for (expression, [value, _]) in ANSWERS.iter() {
@@ -389,6 +398,18 @@ fn moments_are_truncated_and_shifted_as_by_spark() {
     check("date_trunc", "date_trunc", &[Utf8, instant()], None, 576);
     check("trunc", "trunc", &[Date32, Utf8], None, 468);
     check("add_months", "add_months", &[Date32, Int32], None, 196);
+    let mut count = 0;
+    each_call("months_between", |expression, literals, zone, value| {
+        // The kernel does not round.
+        if literals.len() == 3 && literals[2].data_type() == &Boolean && literals[2].is_valid(0) {
+            let moments = literals.iter().take(2).map(|each| cast(each, &instant(), zone));
+            if let Some(moments) = moments.collect::<Option<Vec<_>>>() {
+                assert_call(expression, "months_between", &moments, None, zone, value);
+                count += 1;
+            }
+        }
+    });
+    assert!(count >= 100, "{count}");
     check("unix_millis", "unix_millis", &[instant()], None, 20);
 }
 
