@@ -132,6 +132,14 @@ ROWS = {
         ("buy", 2, 1),
     ],
     "select id from events qualify last_value(event) over (order by id):type::string = 'view'": [(1,)],
+    f"select string_agg({TYPE}, ''', ') within group (order by id desc), listagg(id) within group (order by "
+    f"{TYPE}, id), string_agg(distinct {TYPE}, '-') within group (order by {TYPE} desc), "
+    f"string_agg({TYPE}) filter (where id = 1), string_agg(id) filter (where id > 3) from events": [
+        ("buy', view', buy", "3021", "view-buy", "view", None)
+    ],
+    f"select mode({TYPE}), mode({PRICE} % 2, true), mode(id), mode(id) filter (where id > 3) from events": [
+        ("buy", 1, 0, None)
+    ],
     f"select kind from kinds where kind in (select {TYPE} from events) order by 1": [("buy",), ("view",)],
     f"select kind from kinds where kind not in (select {TYPE} from events)": [],
     f"select kind from kinds k where exists (select 1 from events where {TYPE} = k.kind and id > 1)": [
@@ -279,6 +287,13 @@ ERRORS = {
     "select count(distinct event) from events": "is a Variant, which cannot be compared",
     "select collect_set(event) from events": "is a Variant, which cannot be compared",
     "select max(event) over (order by id) from events": "is a Variant, which cannot be compared",
+    "select string_agg(distinct id) within group (order by id) from events": r"is `cast\(id as string\)`",
+    "select string_agg(id, id) from events": "`string_agg`: expected constant text, got `id`",
+    "select sum(id) within group (order by id) from events": "`sum` has no `within group`",
+    "select listagg(id) within group (order by id) over () from events": "no `within group` over a window",
+    "select listagg(id) within group (order by event) from events": "is a Variant, which cannot be compared",
+    "select string_agg(id) within group (id) from events": "expected `order by`",
+    f"select mode({PRICE}::double) from events": "not floating-point numbers",
     "select lag(event, 1, 5) over (order by id) from events": "`lag`: cast the Variant `event`",
     "select event, count(*) from events group by event": "is a Variant, which cannot be compared",
     "select nothing from events": "`nothing` does not exist; the columns are events.id, events.event",

@@ -22,12 +22,27 @@ from ..protocol.schema.arrow import variant_field
 from ..variant.values import VARIANT_TYPE
 from .syntax import AggregateCall
 
-Parameter: TypeAlias = OneOf["any", "ordered", "number", "double", "boolean", "integer", "fraction"]
-"""What an argument is: `number` casts text to double as Spark does, `double` also other numbers."""
+Parameter: TypeAlias = OneOf[
+    "any",
+    "ordered",
+    "exact",
+    "number",
+    "double",
+    "boolean",
+    "text",
+    "integer",
+    "fraction",
+    "flag",
+    "delimiter",
+]
+"""What an argument is: `number` casts text to double as Spark does, `double` also other numbers.
+
+`exact` is `ordered`, but not a floating-point number.
+"""
 Result: TypeAlias = Callable[[Sequence[Any]], pa.DataType]
 """Returns the type of a result, given the types of the arguments, None for Variants."""
 
-INT, BIGINT, DOUBLE, BOOLEAN = pa.int32(), pa.int64(), pa.float64(), pa.bool_()
+INT, BIGINT, DOUBLE, BOOLEAN, TEXT = pa.int32(), pa.int64(), pa.float64(), pa.bool_(), pa.string()
 EXACT = Context(prec=80, rounding=ROUND_HALF_UP)
 
 
@@ -94,6 +109,12 @@ AGGREGATES: dict[str, Rule] = {
         ("collect_list", "array_agg"),
         Rule(("any",), _list, "list({0})", skips_null=True, otherwise="[]", distinct=True),
     ),
+    **dict.fromkeys(
+        ("listagg", "string_agg"),
+        Rule(("text", "delimiter"), _fixed(TEXT), "string_agg({0}, {1})", least=1, distinct=True),
+    ),
+    # Of several values, the lowest one is any of them.
+    "mode": Rule(("exact", "flag"), _first, "mode({0} order by {0})", least=1),
     "collect_set": Rule(("any",), _list, "list(distinct {0})", skips_null=True, otherwise="[]"),
     **dict.fromkeys(("stddev", "std", "stddev_samp"), Rule(("double",), _fixed(DOUBLE), "stddev_samp({0})")),
     "stddev_pop": Rule(("double",), _fixed(DOUBLE), "stddev_pop({0})"),
@@ -156,10 +177,12 @@ class Aggregate(msgspec.Struct, frozen=True):
         is_average = self.rule.result is _average and kind_of(self.type) == "decimal"
         return _exact_average if is_average else _deviation if self.rule in DEVIATIONS else None
 
-    def columns(self, arguments: Sequence[str], where: str | None, over: str) -> list[str]:
+    def columns(
+        self, arguments: Sequence[str], where: str | None, *, over: str = "", order: str = ""
+    ) -> list[str]:
         """Return the SQL of the result, or of the two columns that `finish` takes."""
         if self.finish is None:
-            return [self._column(arguments, where, over)]
+            return [self._column(arguments, where, over, order)]
         (value,) = arguments
         parts = (
             ("count({0})", "sum({0})") if self.finish is _exact_average else (self.rule.sql, "sum({0} * {0})")
@@ -171,7 +194,7 @@ class Aggregate(msgspec.Struct, frozen=True):
     def _distinct(self) -> str:
         return "distinct " if self.distinct else ""
 
-    def _column(self, arguments: Sequence[str], where: str | None, over: str) -> str:
+    def _column(self, arguments: Sequence[str], where: str | None, over: str, order: str) -> str:
         conditions = [where]
         if self.name == "count":
             call, known = self._count(arguments)
@@ -181,6 +204,7 @@ class Aggregate(msgspec.Struct, frozen=True):
         else:
             call = self.rule.sql.format(*arguments)
             call = call.replace("(", f"({self._distinct}", 1)
+        call = f"{call[:-1]} {order})" if order else call
         if self.ignores_nulls and over:
             call = f"{call[:-1]} ignore nulls)"
         elif self.rule.skips_null or self.ignores_nulls:
@@ -235,6 +259,8 @@ def bind_aggregate(
         raise ExpressionError(f"`{name}`: expected {expected} argument(s), got {len(arguments)}")
     if name in GROUPING and (is_window or tree.where is not None):
         raise ExpressionError(f"`{name}` has no window and no `filter`")
+    if tree.order and (is_window or "delimiter" not in rule.parameters):
+        raise ExpressionError(f"`{name}` has no `within group`{' over a window' if is_window else ''}")
     if tree.ignores_nulls and name not in TAKES_NULLS:
         raise ExpressionError(f"`{name}` has no `ignore nulls`")
     if tree.where is not None and is_window and (name in TAKES_NULLS or name in WINDOW_FUNCTIONS):
@@ -249,6 +275,8 @@ def bind_aggregate(
         else _cast(name, each, parameter, timezone)
         for each, parameter in zip(arguments, rule.parameters, strict=False)
     ]
+    if "delimiter" in rule.parameters and len(bound) == 1:
+        bound.append(Literal(pa.scalar("")))
     if name in ("lag", "lead") and len(bound) == 3:
         bound[2:] = _default(name, bound, timezone)
     arrow_type = rule.result(list(map(output_type, bound)))
@@ -279,7 +307,8 @@ def _cast(name: str, argument: Expression, parameter: Parameter, timezone: str) 
     kind = kind_or_error(argument, "double" if parameter in ("number", "double") else "string")
     if pa.types.is_decimal256(_type_of(name, argument)):
         raise ExpressionError(f"`{name}`: `{describe(argument)}` has more than {MAX_PRECISION} digits")
-    if parameter == "any" or (parameter == "ordered" and kind != "nested"):
+    is_exact = parameter == "exact" and kind != "floating"
+    if parameter == "any" or ((parameter == "ordered" or is_exact) and kind != "nested"):
         return argument
     if parameter == "number" and kind in ("integer", "decimal"):
         return argument
@@ -287,6 +316,8 @@ def _cast(name: str, argument: Expression, parameter: Parameter, timezone: str) 
         return cast_to(argument, DOUBLE, timezone)
     if parameter == "boolean" and kind in ("boolean", "null"):
         return cast_to(argument, BOOLEAN, timezone)
+    if parameter == "text" and kind not in ("binary", "nested"):
+        return cast_to(argument, TEXT, timezone)
     raise ExpressionError(
         f"`{name}`: expected {EXPECTED[parameter]}, got `{describe(argument)}` of type "
         f"{type_name(output_type(argument))}"
@@ -295,16 +326,28 @@ def _cast(name: str, argument: Expression, parameter: Parameter, timezone: str) 
 
 def _constant(name: str, argument: Expression, parameter: Parameter) -> Expression:
     value = argument.value.as_py() if isinstance(argument, Literal) else None
-    is_integer = isinstance(value, int) and not isinstance(value, bool)
-    is_fraction = isinstance(value, int | float | Decimal) and not isinstance(value, bool) and 0 <= value <= 1
-    if is_integer if parameter == "integer" else is_fraction:
+    if CONSTANT[parameter](value):
         return argument
     raise ExpressionError(f"`{name}`: expected {EXPECTED[parameter]}, got `{describe(argument)}`")
 
 
-CONSTANT: tuple[Parameter, ...] = ("integer", "fraction")
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float | Decimal) and not isinstance(value, bool)
+
+
+CONSTANT: dict[Parameter, Callable[[Any], bool]] = {
+    "integer": lambda value: isinstance(value, int) and _is_number(value),
+    "fraction": lambda value: _is_number(value) and 0 <= value <= 1,
+    "flag": lambda value: isinstance(value, bool),
+    "delimiter": lambda value: isinstance(value, str),
+}
+"""The parameters that are constants, and whether they can have a value."""
 EXPECTED: dict[Parameter, str] = {
     "ordered": "values that can be compared",
+    "exact": "values that can be compared, and are not floating-point numbers",
+    "text": "text",
+    "flag": "a constant boolean",
+    "delimiter": "constant text",
     "number": "a number",
     "double": "a number",
     "fraction": "a constant from 0 to 1",

@@ -522,6 +522,7 @@ class _QueryGrammar(Grammar):
         if token.word == "count" and not is_count_of_rows and not arguments:
             self.fail("`*` or an expression")
         self.expect(")")
+        order = self._order_within_group()
         where = None
         if self.is_next("filter") and self.following.text == "(":
             self.take()
@@ -530,7 +531,14 @@ class _QueryGrammar(Grammar):
             where = self.expression()
             self.expect(")")
         text = self.text[token.start : self.position]
-        return AggregateCall(token.word, arguments, distinct, where, text, self._ignores_nulls())
+        return AggregateCall(token.word, arguments, distinct, where, text, self._ignores_nulls(), order)
+
+    def _order_within_group(self) -> tuple[SortKey, ...]:
+        if not (self.is_next("within") and self.following.word == "group"):
+            return ()
+        self.take()
+        self.take()
+        return self.enclosed(lambda: self._order() or self.fail("`order by`"))
 
     def _ignores_nulls(self) -> bool:
         """Return whether IGNORE NULLS is next, and move past it, or past RESPECT NULLS."""

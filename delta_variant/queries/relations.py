@@ -29,8 +29,9 @@ from ..read.scan import Scan
 from ..read.scan_rows import TableRows
 from ..read.scope import Scope
 from ..variant.objects import is_variant
+from ..views.duckdb import text_of
 from .direct import DirectRows
-from .functions import Aggregate
+from .functions import CONSTANT, Aggregate
 from .syntax import SortKey
 
 Batches = Iterator[pa.RecordBatch]
@@ -275,8 +276,10 @@ class Columns:
 
     def argument(self, value: Expression, parameter: str) -> str:
         """Return the SQL of an argument: a name, or a constant where DuckDB requires one."""
-        is_constant = parameter in ("integer", "fraction") and isinstance(value, Literal)
-        return str(value.value.as_py()) if is_constant and isinstance(value, Literal) else self.add(value)
+        if parameter not in CONSTANT or not isinstance(value, Literal):
+            return self.add(value)
+        constant = value.value.as_py()
+        return text_of(constant) if isinstance(constant, str) else str(constant)
 
     def keys(self, call: Aggregate) -> list[str]:
         """Return the SQL of the arguments of a function, which are keys of groups."""

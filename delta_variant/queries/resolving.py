@@ -14,7 +14,16 @@ from ..expressions.tree import Call, Expression, Literal, Name, children, output
 from ..read.query import Query
 from ..read.scope import Scope
 from .relations import Engine, Source
-from .syntax import AggregateCall, Marked, Statement, Subquery, TableName, WindowCall, marked_number
+from .syntax import (
+    AggregateCall,
+    Marked,
+    SortKey,
+    Statement,
+    Subquery,
+    TableName,
+    WindowCall,
+    marked_number,
+)
 from .views import View, column_of
 
 AGGREGATE, WINDOW = "\0aggregate", "\0window"
@@ -124,7 +133,7 @@ class Resolver:
         resolved = WindowCall(
             inner._call(window.call),
             tuple(map(inner.resolve, window.partition)),
-            tuple(msgspec.structs.replace(each, value=inner.resolve(each.value)) for each in window.order),
+            inner._keys(window.order),
             window.frame,
         )
         if nested.windows:
@@ -133,9 +142,12 @@ class Resolver:
 
     def _call(self, call: AggregateCall) -> AggregateCall:
         where = None if call.where is None else self.resolve(call.where, is_condition=True)
-        return msgspec.structs.replace(
-            call, arguments=tuple(map(self.resolve, call.arguments)), where=where, text=""
-        )
+        arguments = tuple(map(self.resolve, call.arguments))
+        order = self._keys(call.order)
+        return msgspec.structs.replace(call, arguments=arguments, where=where, text="", order=order)
+
+    def _keys(self, order: Sequence[SortKey]) -> tuple[SortKey, ...]:
+        return tuple(msgspec.structs.replace(each, value=self.resolve(each.value)) for each in order)
 
     # Subqueries
 

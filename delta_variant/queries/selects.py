@@ -233,7 +233,12 @@ class SelectPlanner:
         given = call.arguments or (keys if call.function == "grouping_id" else ())
         arguments = [view.bind(each) for each in given]
         bound = bind_aggregate(call, arguments, view.source.scope.timezone, is_window=False)
-        return GroupColumn(bound, None if call.where is None else view.source.scope.condition(call.where))
+        where = None if call.where is None else view.source.scope.condition(call.where)
+        order = tuple(msgspec.structs.replace(each, value=view.bind(each.value)) for each in call.order)
+        if call.distinct and not {each.value for each in order} <= {bound.arguments[0]}:
+            argument = describe(bound.arguments[0])
+            raise ExpressionError(f"`{call.function}(distinct …)`: the key of WITHIN GROUP is `{argument}`")
+        return GroupColumn(bound, where, order)
 
     def _number(self, view: View, lift: Lift) -> tuple[View, Lift]:
         """Return the rows with window functions, and what lifts an expression to one over them."""

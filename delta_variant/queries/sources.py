@@ -47,10 +47,11 @@ from .syntax import SortKey
 
 
 class GroupColumn(NamedTuple):
-    """An aggregate of the rows of a group for which `where` is true."""
+    """An aggregate of the rows of a group for which `where` is true, in an order."""
 
     call: Aggregate
     where: Expression | None
+    order: tuple[SortKey, ...]
 
 
 class Grouped(StoredRows):
@@ -68,6 +69,7 @@ class Grouped(StoredRows):
         sets: Sequence[Sequence[str]] | None = None,
     ) -> None:
         check_keys(keys.values(), "group by")
+        check_keys((key.value for each in aggregates.values() for key in each.order), "within group")
         self.engine, self.child, self.keys, self.aggregates = engine, rows, keys, aggregates
         self.sets = sets
         of_keys = scope_of(keys, rows.source.scope)
@@ -82,7 +84,8 @@ class Grouped(StoredRows):
         for name, each in used.items():
             where = None if each.where is None else columns.add(each.where)
             take = columns.keys if each.call.name in GROUPING else columns.arguments
-            selected[name] = each.call.columns(take(each.call), where, "")
+            order = order_by([columns.key(key.value) for key in each.order], each.order)
+            selected[name] = each.call.columns(take(each.call), where, order=order)
         text = f"select {select_list(selected) if selected else 'count(*)'} from r{groups}"
         found = self.engine.run(text, r=compute(self.child, columns.values))
         return finish(found, selected, {name: each.call for name, each in used.items()}, self.scope.schema)
@@ -148,7 +151,7 @@ class Numbered(Source):
         order = order_by([columns.key(each.value) for each in window.order], window.order)
         by = f"partition by {', '.join(partition)}" if partition else ""
         over = f" over ({' '.join(each for each in (by, order, window.frame) if each)})"
-        return window.call.columns(columns.arguments(window.call), where, over)
+        return window.call.columns(columns.arguments(window.call), where, over=over)
 
 
 class Sorted(StoredRows):

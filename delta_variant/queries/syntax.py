@@ -31,7 +31,7 @@ ALL = Name(("\0all",))
 class AggregateCall(msgspec.Struct, frozen=True):
     """An aggregate or a window function; `count(*)` has no arguments. `where` is its FILTER clause.
 
-    `ignores_nulls` is IGNORE NULLS.
+    `ignores_nulls` is IGNORE NULLS, and `order` has the keys of WITHIN GROUP.
     """
 
     function: str
@@ -40,6 +40,7 @@ class AggregateCall(msgspec.Struct, frozen=True):
     where: Expression | None
     text: str = ""
     ignores_nulls: bool = False
+    order: tuple[SortKey, ...] = ()
 
 
 class WindowCall(msgspec.Struct, frozen=True):

@@ -77,6 +77,8 @@ class SqlQueries(QueryGenerator):
             f"sort_array(collect_list({value}))",
             f"size(collect_set({self._text(prefix)}))",
             f"percentile({value}, {self._one('0', '0.25', '0.5', '1')})",
+            f"string_agg({self._text(prefix)}, ';') within group (order by {prefix}n desc, {prefix}id)",
+            f"mode({prefix}{self._one('n', 'day')}, true)",
             f"sum({value}) filter (where {condition})",
             f"count(*) filter (where {condition})",
         )

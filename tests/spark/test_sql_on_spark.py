@@ -81,6 +81,12 @@ KINDS = {
     "first_value(value) over w, last_value(value) ignore nulls over w, nth_value(value, 2) over w "
     "from bronze qualify lag(value, 1, null) over w:a::string is not null "
     "window w as (partition by day order by id)",
+    "texts of a group": "select n, string_agg(day, ', ') within group (order by id desc), listagg(id) "
+    "within group (order by day nulls last, id) filter (where id > 9), "
+    "string_agg(distinct day, '/') within group (order by day) from bronze group by n",
+    "texts of a window": "select id, string_agg(id, ',') over (partition by day order by id) from bronze",
+    "the most frequent value": "select mode(day), mode(n, true), mode(at, true) filter (where id < 5) "
+    "from bronze",
     "EXCEPT ALL": "select n from bronze except all select n from other",
     "INTERSECT ALL": "select n from bronze intersect all select n from other",
     "an item of HAVING": "select day, count(*) as id from bronze group by day having id > 3",
