@@ -23,11 +23,14 @@ ROW_METRICS = {
 }
 """The metrics of rows that Delta's JARs write; an empty write has none."""
 CHANGING = ("CREATE TABLE", "ADD COLUMNS", "ADD CONSTRAINT", "SET TBLPROPERTIES", "RESTORE")
-CREATE = "create table {table} (id bigint, n int, s string, p string, v variant) using delta {options}"
+CREATE = """create table {table}
+    (id bigint, n int, s string, p string, v variant, d struct<x: bigint, y: array<string>>)
+    using delta {options}"""
 FIRST = """insert into {table} values
-    (1, 10, 'a', 'x', parse_json('{{"a": 1, "b": "one"}}')), (2, 20, 'b', 'x', parse_json('{{"a": 2}}')),
-    (3, null, 'c', 'y', null), (4, 40, null, 'y', parse_json('{{"a": null}}')),
-    (5, 50, 'e', null, parse_json('7'))"""
+    (1, 10, 'a', 'x', parse_json('{{"a": 1, "b": "one"}}'), named_struct('x', 1, 'y', array('a'))),
+    (2, 20, 'b', 'x', parse_json('{{"a": 2}}'), named_struct('x', null, 'y', array(null, 'b'))),
+    (3, null, 'c', 'y', null, null), (4, 40, null, 'y', parse_json('{{"a": null}}'), null),
+    (5, 50, 'e', null, parse_json('7'), named_struct('x', 5, 'y', null))"""
 OPTIONS = (
     "",
     "partitioned by (p)",
@@ -59,6 +62,14 @@ VARIANTS = (
     "cast(id as variant)",
     "to_variant_object(struct(n as a))",
 )
+STRUCTS = (
+    "d",
+    "null",
+    "named_struct('x', n, 'y', array(s))",
+    "named_struct('x', s, 'y', array(n, id))",
+    "named_struct('x', '12', 'y', null)",
+)
+PARTS = {"d.x": NUMBERS, "d.y": ("array(s)", "array(n)", "d.y", "null", "split(s, 'e')")}
 
 
 class Maker:
@@ -66,7 +77,7 @@ class Maker:
 
     def __init__(self, seed: str) -> None:
         self.random = random.Random(seed)
-        self.columns = ["id", "n", "s", "p", "v"]
+        self.columns = ["id", "n", "s", "p", "v", "d"]
         self.next_id = 100
 
     def statement(self) -> str:
@@ -99,6 +110,8 @@ class Maker:
             f"{column}s like 'a%'",
             "true",
             f"{column}p is not null",
+            f"{column}d.x > 2",
+            f"{column}d is null",
         )
         test = self.random.choice(plain)
         if self.random.random() < 0.3:
@@ -108,7 +121,8 @@ class Maker:
     def value(self, column: str) -> str:
         if column in ("id", "n", "w"):
             return self.random.choice(NUMBERS)
-        return self.random.choice(VARIANTS if column == "v" else TEXTS)
+        kinds = {"v": VARIANTS, "d": STRUCTS, **PARTS}
+        return self.random.choice(kinds.get(column, TEXTS))
 
     def constant(self, column: str) -> str:
         if column == "id":
@@ -118,6 +132,8 @@ class Maker:
             return self.one_of("1", "null", "'12'", "2.0", "3000000000", "'x'", "7")
         if column == "v":
             return self.one_of("null", "parse_json('[1]')", "parse_json('{\"a\": 9}')", "5", "'text'")
+        if column == "d":
+            return self.one_of("null", "named_struct('x', 3, 'y', array('c'))", "struct(true, array(1.5))")
         return self.one_of("'a'", "'x'", "'y'", "null", "12", "true", "1.5")
 
     def insert(self) -> str:
@@ -151,7 +167,7 @@ class Maker:
 
     def update(self) -> str:
         alias = self.one_of("", "", "q")
-        columns = self.random.sample(self.columns, self.random.randint(1, 2))
+        columns = self.random.sample([*self.columns, *PARTS], self.random.randint(1, 2))
         sets = ", ".join(f"{alias and alias + '.'}{each} = {self.value(each)}" for each in columns)
         where = self.one_of("", f" where {self.condition(alias)}", f" where {self.condition(alias)}")
         return f"update {{table}} {alias} set {sets}{where}"
@@ -162,7 +178,8 @@ class Maker:
     def merge(self) -> str:
         key, first = self.one_of("id", "id", "n"), self.random.randint(0, 4)
         rows = ", ".join(map(self.source_row, range(first, first + self.random.randint(1, 5))))
-        source = f"(select id, n, s, p, cast(v as variant) as v from values {rows} as r(id, n, s, p, v))"
+        columns, nested = "id, n, s, p, cast(v as variant) as v", self.one_of(*STRUCTS[1:])
+        source = f"(select {columns}, {nested} as d from values {rows} as r(id, n, s, p, v))"
         if self.random.random() < 0.2:
             source = f"(select * from values {rows} as r(id, n, s, p, extra) where id < 5)"
         clauses = []
@@ -183,7 +200,13 @@ class Maker:
         return f"({number}, {number * 10}, '{text}', '{partition}', {self.constant('v')})"
 
     def assigned(self, source: str) -> str:
-        return self.one_of("update set *", f"update set n = {source}.n + t.id, s = {source}.s")
+        swapped = f"named_struct('y', array({source}.n), 'x', t.s)"
+        return self.one_of(
+            "update set *",
+            f"update set n = {source}.n + t.id, s = {source}.s",
+            f"update set d = {swapped}",
+            f"update set d.x = {source}.s, t.d.y = {source}.d.y",
+        )
 
     def alter(self) -> str:
         name, retention = f"w{len(self.columns)}", f"interval {self.random.randint(9, 10**6)} days"
