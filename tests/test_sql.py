@@ -137,6 +137,7 @@ ROWS = {
     f"string_agg({TYPE}) filter (where id = 1), string_agg(id) filter (where id > 3) from events": [
         ("buy', view', buy", "3021", "view-buy", "view", None)
     ],
+    f"select percentile_cont(0.5) within group (order by {PRICE}) from events": [(2.5,)],
     f"select mode({TYPE}), mode({PRICE} % 2, true), mode(id), mode(id) filter (where id > 3) from events": [
         ("buy", 1, 0, None)
     ],
@@ -292,6 +293,7 @@ ERRORS = {
     "select sum(id) within group (order by id) from events": "`sum` has no `within group`",
     "select listagg(id) within group (order by id) over () from events": "no `within group` over a window",
     "select listagg(id) within group (order by event) from events": "is a Variant, which cannot be compared",
+    f"select percentile_cont(0.5) within group (order by {PRICE} desc) from events": "ascending, got `from`",
     "select string_agg(id) within group (id) from events": "expected `order by`",
     f"select mode({PRICE}::double) from events": "not floating-point numbers",
     "select lag(event, 1, 5) over (order by id) from events": "`lag`: cast the Variant `event`",

@@ -121,7 +121,11 @@ AGGREGATES: dict[str, Rule] = {
     **dict.fromkeys(("variance", "var_samp"), Rule(("double",), _fixed(DOUBLE), "var_samp({0})")),
     "var_pop": Rule(("double",), _fixed(DOUBLE), "var_pop({0})"),
     "median": Rule(("double",), _fixed(DOUBLE), "quantile_cont({0}, 0.5)"),
-    "percentile": Rule(("double", "fraction"), _fixed(DOUBLE), "quantile_cont({0}, {1})"),
+    # `percentile_cont` has its first argument in WITHIN GROUP.
+    **dict.fromkeys(
+        ("percentile", "percentile_cont"),
+        Rule(("double", "fraction"), _fixed(DOUBLE), "quantile_cont({0}, {1})"),
+    ),
     "grouping": Rule(("any",), _fixed(pa.int8()), "grouping"),
     "grouping_id": Rule(("any",) * 8, _fixed(BIGINT), "grouping", least=0),
     # The exact number is an approximation of any accuracy.

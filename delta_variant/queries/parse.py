@@ -523,6 +523,10 @@ class _QueryGrammar(Grammar):
             self.fail("`*` or an expression")
         self.expect(")")
         order = self._order_within_group()
+        if token.word == "percentile_cont":
+            if len(order) != 1 or order[0].descending:
+                self.fail("`within group (order by value)`, ascending")
+            arguments, order = (order[0].value, *arguments), ()
         where = None
         if self.is_next("filter") and self.following.text == "(":
             self.take()

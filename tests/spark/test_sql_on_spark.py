@@ -84,6 +84,8 @@ KINDS = {
     "texts of a group": "select n, string_agg(day, ', ') within group (order by id desc), listagg(id) "
     "within group (order by day nulls last, id) filter (where id > 9), "
     "string_agg(distinct day, '/') within group (order by day) from bronze group by n",
+    "a percentile": "select day, percentile_cont(0.3) within group (order by n) "
+    "filter (where id > 3) from bronze group by day",
     "texts of a window": "select id, string_agg(id, ',') over (partition by day order by id) from bronze",
     "the most frequent value": "select mode(day), mode(n, true), mode(at, true) filter (where id < 5) "
     "from bronze",
