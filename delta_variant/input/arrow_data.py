@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import chain, islice
 from typing import Any
 from uuid import UUID
@@ -36,8 +37,7 @@ def batches_of(
     Columns in `variants`, and those that are Variants in `columns`, the columns of the table, become Variants
     if they are nested. Raises ArgumentTypeError for other data; `what` names the data in messages.
     """
-    known = () if columns is None else columns.fields
-    names = {*variants, *(each.name for each in known if each.type == VARIANT)}
+    table = _TableColumns.of(columns, variants)
     if isinstance(data, Mapping):
         raise ArgumentTypeError(
             f"{what}: expected a list of rows, got one dict: pass [row], or pyarrow.table(data) for a dict "
@@ -53,19 +53,36 @@ def batches_of(
     _check_object_columns(data, what)
     # A stream of Arrow batches is an iterator, too.
     if isinstance(data, list | tuple | Iterator) and not hasattr(data, "__arrow_c_stream__"):
-        types = {} if columns is None else {each.name: each.type for each in to_arrow(columns)}
-        are_texts = isinstance(data, list | tuple) and data and isinstance(data[0], str)
-        return _batches_of_rows(data, what, variants if are_texts else names, types)
+        return _batches_of_rows(data, what, table)
     objects: dict[str, list[Any]] = {}
     if _is_pandas_frame(data):
-        data, objects = _take_object_columns(_with_uuid_texts(data), names)
+        data, objects = _take_object_columns(_with_uuid_texts(data), table)
     schema, batches = _arrow_batches(data, what)
     if _is_pandas_frame(data):
         schema, batches = _without_unnamed_index(schema, batches)
         _check_frame(data, schema)
     if objects:
         schema, batches = _with_object_columns(schema, batches, objects)
-    return _with_variants(schema, map(_valid, batches), variants, names)
+    return _with_variants(schema, map(_valid, batches), table)
+
+
+@dataclass(frozen=True)
+class _TableColumns:
+    """The columns of a table, by names in lower case, and the columns that the caller names as Variants."""
+
+    types: Mapping[str, pa.DataType]
+    variants: Mapping[str, str]
+    named: Collection[str]
+
+    @classmethod
+    def of(cls, columns: StructType | None, named: Collection[str]) -> _TableColumns:
+        fields = () if columns is None else columns.fields
+        types = {} if columns is None else {each.name.lower(): each.type for each in to_arrow(columns)}
+        variants = {each.name.lower(): each.name for each in fields if each.type == VARIANT}
+        return cls(types, variants, named)
+
+    def is_variant(self, name: object) -> bool:
+        return isinstance(name, str) and (name in self.named or name.lower() in self.variants)
 
 
 def _valid(batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -135,14 +152,13 @@ def _open_reader(data: Any) -> pa.RecordBatchReader:
 def _with_variants(
     schema: pa.Schema,
     batches: Iterator[pa.RecordBatch],
-    variants: Collection[str],
-    names: Collection[str],
+    table: _TableColumns,
 ) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
     """Return batches with Variants in place of nested columns, and of scalars that the caller names."""
     converted = [
         index
         for index, field in enumerate(schema)
-        if (field.name in variants or (field.name in names and pa.types.is_nested(field.type)))
+        if (field.name in table.named or (table.is_variant(field.name) and pa.types.is_nested(field.type)))
         and not is_text_or_variant(field, is_named=True)
         and not is_encoded_variant(field.type)
     ]
@@ -198,13 +214,13 @@ CONVERSIONS: Mapping[str, str] = {
 
 
 def _batches_of_rows(
-    rows: Iterable[Any], what: str, variants: Collection[str], types: Mapping[str, pa.DataType]
+    rows: Iterable[Any], what: str, table: _TableColumns
 ) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
     """Return the schema and the batches of rows.
 
-    All rows of a list, or the first ones of an iterator, decide the columns. Columns in `variants` are
-    Variants, those in `types` have that type, and the values decide the type of the others. A missing key is
-    null. Raises ArgumentTypeError for other rows; `what` names them in messages.
+    All rows of a list, or the first ones of an iterator, decide the columns. Those of the table have its
+    types, and the values decide the type of the others. A missing key is null. Raises ArgumentTypeError for
+    other rows; `what` names them in messages.
     """
     remaining = iter(rows)
     is_list = isinstance(rows, Sequence)
@@ -212,14 +228,15 @@ def _batches_of_rows(
     if not first:
         raise ArgumentTypeError(f"{what}: expected at least one row: pass an Arrow table with a schema")
     if isinstance(first[0], str):
-        return _batches_of_texts(chain(first, remaining), what, variants)
+        return _batches_of_texts(chain(first, remaining), what, table.named or table.variants.values())
     names = list(dict.fromkeys(name for row in _checked(first, what, 0) for name in row))
     for name in names:
         if not is_unicode(name):
             raise ArgumentTypeError(
                 f"{what}: the column name {name!r} is not Unicode text: rename the column"
             )
-    schema = pa.schema([_field(name, first, variants, types) for name in names])
+    schema = pa.schema([_field(name, first, table) for name in names])
+    variants = set(filter(table.is_variant, names))
 
     def batches() -> Iterator[pa.RecordBatch]:
         start = 0
@@ -256,14 +273,12 @@ def _checked(rows: list[Any], what: str, start: int) -> list[Mapping[str, Any]]:
     return rows
 
 
-def _field(
-    name: str, rows: list[Mapping[str, Any]], variants: Collection[str], types: Mapping[str, pa.DataType]
-) -> pa.Field[Any]:
-    if name in variants:
+def _field(name: str, rows: list[Mapping[str, Any]], table: _TableColumns) -> pa.Field[Any]:
+    if table.is_variant(name):
         return variant_field(name)
     values = [row.get(name) for row in rows]
-    if name in types:
-        return pa.field(name, with_all_fields(types[name], values, name))
+    if (known := table.types.get(name.lower())) is not None:
+        return pa.field(name, with_all_fields(known, values, name))
     return pa.field(name, array_of(values, None, name).type)
 
 
@@ -339,14 +354,15 @@ def _with_uuid_texts(frame: Any) -> Any:
     return frame
 
 
-def _take_object_columns(frame: Any, names: Collection[str]) -> tuple[Any, dict[str, list[Any]]]:
+def _take_object_columns(frame: Any, table: _TableColumns) -> tuple[Any, dict[str, list[Any]]]:
     """Return a frame whose columns of Python objects are empty, and the values of these columns.
 
-    They are those in `names` that have a value other than JSON text. Missing values of pandas become None.
+    They are Variants that have a value other than JSON text. Missing values of pandas become None.
     """
     if not frame.columns.is_unique:
         return frame, {}
-    found = {name: frame[name] for name in names if name in frame.columns and frame[name].dtype == object}
+    names = filter(table.is_variant, frame.columns)
+    found = {name: frame[name] for name in names if frame[name].dtype == object}
     columns = {
         name: column.where(column.notna(), None).tolist()
         for name, column in found.items()

@@ -453,6 +453,21 @@ def test_frames_of_other_libraries_are_written(tmp_path: Path):
     assert dv.read_table(tmp_path / "d").to_pylist() == [{"id": 1, "v": {"a": [Decimal("1.5"), None]}}]
 
 
+def test_columns_of_the_table_are_found_in_any_case(tmp_path: Path):
+    import pandas as pd
+
+    dv.create_table(tmp_path, {"Id": "int", "V": "variant"})
+    rows = [{"ID": 1, "v": {"a": 1}}]
+    for data in (rows, iter(rows), pd.DataFrame({"ID": pd.array([1], "Int32"), "v": [{"a": 1}]})):
+        dv.write_table(tmp_path, data, mode="append")
+    with_struct = pa.table({"iD": pa.array([1], pa.int32()), "v": [{"a": 1}]})
+    dv.write_table(tmp_path, with_struct, mode="append")
+    assert dv.read_table(tmp_path).to_pylist() == [{"Id": 1, "V": {"a": 1}}] * 4
+    merge = dv.merge(tmp_path, [{"id": 1, "v": [2]}], "target.Id = source.id").when_matched_update_all()
+    merge.execute()
+    assert dv.read_table(tmp_path).to_pylist() == [{"Id": 1, "V": [2]}] * 4
+
+
 def test_polars_frames_are_written_lazy_or_not(tmp_path: Path):
     pl = pytest.importorskip("polars")
     frame = pl.DataFrame({"id": [1], "v": [{"a": [1, 2]}]})
