@@ -389,8 +389,9 @@ def _positive_remainder(left: Values, right: Values) -> Values:
     return call_kernel("if_else", call_kernel("less", rest, pa.scalar(0, rest.type)), moved, rest)
 
 
-def _try(calculate: Callable[..., Array]) -> Callable[..., Values]:
-    """Return a calculation that is NULL for the rows in which it fails."""
+def _try(function: str) -> Callable[..., Values]:
+    """Return the calculation of an operator that is NULL for the rows in which it fails."""
+    calculate = FUNCTIONS[function]
 
     def over(left: Array, right: Array) -> Array:
         try:
@@ -402,7 +403,15 @@ def _try(calculate: Callable[..., Array]) -> Callable[..., Values]:
             halves = (slice(middle), slice(middle, None))
             return pa.concat_arrays([over(left[half], right[half]) for half in halves])
 
-    return lambda left, right: over_arrays(over)(None, left, right)
+    def without_zeros(left: Values, right: Values) -> Values:
+        # Many rows can have them, while few overflow.
+        is_zero = call_kernel("equal", right, pa.scalar(0, right.type))
+        divisors = call_kernel("if_else", is_zero, pa.scalar(None, right.type), right)
+        return over_arrays(over)(None, left, divisors)
+
+    return (
+        without_zeros if function in ("/", "%") else lambda left, right: over_arrays(over)(None, left, right)
+    )
 
 
 ARITHMETIC = {"+": "add_checked", "-": "subtract_checked", "*": "multiply_checked"}
@@ -433,4 +442,4 @@ FUNCTIONS: dict[str, Callable[..., Values]] = {
     "coalesce": _kernel("coalesce"),
     PAD: pad_values,
 }
-FUNCTIONS.update({name: _try(FUNCTIONS[function]) for name, function in TRIED.items()})
+FUNCTIONS.update({name: _try(function) for name, function in TRIED.items()})
