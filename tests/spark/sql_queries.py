@@ -63,7 +63,7 @@ class SqlQueries(QueryGenerator):
 
     def _aggregate(self, prefix: str) -> str:
         value, condition = self._value(prefix), self._condition(prefix, 0)
-        text = self._one(
+        return self._one(
             "count(*)",
             *(f"{function}({value})" for function in NUMBERS),
             f"{self._one('count', 'sum', 'max', 'avg')}(distinct {value})",
@@ -82,7 +82,6 @@ class SqlQueries(QueryGenerator):
             f"sum({value}) filter (where {condition})",
             f"count(*) filter (where {condition})",
         )
-        return text.replace("sort_array", "size")
 
     def _computed(self, prefix: str) -> str:
         """Return an expression of aggregates."""
