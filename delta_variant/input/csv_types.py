@@ -13,6 +13,7 @@ from ..protocol.schema.arrow import to_arrow_type
 from ..protocol.types import DataType, PrimitiveType, decimal_of
 
 STRING, DOUBLE, FLOAT = map(PrimitiveType, ("string", "double", "float"))
+INTEGERS = tuple(map(PrimitiveType, ("byte", "short", "integer", "long")))
 
 LARGE_INTEGER = r"^([+-]?[0-9]{1,38})?$"
 LEADING_ZERO = r"^[+-]?0[0-9]+$"
@@ -27,14 +28,20 @@ def column_types(
 
     `known` has the types of the columns of a table, by names in lower case. Text remains text for its
     strings, and numbers have its types. In other columns integers that are too large for a bigint have the
-    type decimal(38,0), and integers with leading zeros, such as 007 and postal codes, are strings.
+    type decimal(38,0). Integers with leading zeros, such as 007 and postal codes, are strings, and so are
+    times of day, which Delta does not have.
     """
     batch = first_rows(options)
     wanted = {field.name: known.get(field.name.lower()) for field in batch.schema}
     numbers = [field.name for field in batch.schema if _is_number(field.type)]
     types: dict[str, pa.DataType | None] = {}
-    types |= {name: pa.string() for name, data_type in wanted.items() if data_type == STRING}
-    types |= {name: _number_type(wanted[name]) for name in numbers if name not in types}
+    times = [field.name for field in batch.schema if pa.types.is_time(field.type)]
+    types |= {name: pa.string() for name in wanted if wanted[name] == STRING or name in times}
+    types |= {
+        name: _number_type(wanted[name], batch.schema.field(name).type)
+        for name in numbers
+        if name not in types
+    }
     names = [name for name in numbers if wanted[name] is None]
     if names:
         all_text: Any = dict.fromkeys(names, pa.string())
@@ -47,11 +54,13 @@ def _is_number(data_type: pa.DataType) -> bool:
     return pa.types.is_int64(data_type) or pa.types.is_float64(data_type)
 
 
-def _number_type(wanted: DataType | None) -> pa.DataType | None:
+def _number_type(wanted: DataType | None, inferred: pa.DataType) -> pa.DataType | None:
     """Return the type of numbers in a column of a table, None for the inferred one."""
-    if wanted in (DOUBLE, FLOAT):
-        return pa.float64()
-    return None if wanted is None or decimal_of(wanted) is None else to_arrow_type(wanted)
+    if wanted is None:
+        return None
+    is_integer = wanted in INTEGERS and pa.types.is_int64(inferred)
+    is_number = is_integer or wanted in (DOUBLE, FLOAT) or decimal_of(wanted) is not None
+    return to_arrow_type(wanted) if is_number else None
 
 
 def _lossless_type(numbers: Any, texts: Any) -> pa.DataType | None:

@@ -30,6 +30,8 @@ from .extracted_columns import ExtractedColumns
 from .json_lines import JSON_SUFFIXES, read_json
 
 BATCH_ROWS = 65_536
+MAX_ROW_BYTES = 16 << 20
+"""The size of a block of a CSV file, which a row cannot exceed. The first block decides the types."""
 DELIMITERS = (",", ";", "\t")
 DECIMALS = (".", ",")
 QUOTED = re.compile(rb'"[^"]*"')
@@ -162,7 +164,8 @@ def _opened_csv(
         text = content.open()
         header = text.peek().partition(b"\n")[0]
         parse = pyarrow.csv.ParseOptions(delimiter=_delimiter_of(header), newlines_in_values=True)
-        yield pyarrow.csv.open_csv(text, parse_options=parse, convert_options=options)
+        read = pyarrow.csv.ReadOptions(block_size=MAX_ROW_BYTES)
+        yield pyarrow.csv.open_csv(text, read, parse, options)
 
 
 def _first_rows(file: InputFile, options: pyarrow.csv.ConvertOptions) -> pa.RecordBatch:
@@ -200,7 +203,10 @@ def _converted_errors(file: InputFile) -> Iterator[None]:
         raise SourceError(message, file=file.name) from error
     # Arrow raises OSError for data that it cannot decompress.
     except (pa.ArrowException, OSError) as error:
-        raise SourceError(f"cannot read {file.name}: {error}", file=file.name) from error
+        is_large = "straddling object" in str(error)
+        large = f"a row is larger than {MAX_ROW_BYTES >> 20} MiB, or a quote is not closed"
+        reason = large if is_large else error
+        raise SourceError(f"cannot read {file.name}: {reason}", file=file.name) from error
 
 
 def _partition_types(folders: Sequence[Partitions]) -> dict[str, pa.DataType]:
@@ -367,7 +373,7 @@ def read_csv(
     the exports of Excel are read as well as others. UTF-16 with a byte order mark and compressed files are
     decoded. The types of columns are those of the first rows of each file, `decimal(38,0)` if a column has
     integers that are too large for a `bigint`, and `string` if it has integers with leading zeros, such as
-    postal codes. An empty field is NULL.
+    postal codes, or times of day. An empty field is NULL. A row has at most 16 MiB.
 
     Args:
         source: A path, a URI, a glob or a folder, or a sequence of these. A folder contains the `.csv` and

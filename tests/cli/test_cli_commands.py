@@ -485,7 +485,8 @@ def test_write_rejects_inputs_and_options(tmp_path, monkeypatch, capsys, argumen
         ("a.csv.gz", None, "Compressed file ended before the end-of-stream marker was reached"),
     ],
 )
-def test_an_error_far_into_a_csv_file_is_one_line(tmp_path, capsys, name, content, message):
+def test_an_error_far_into_a_csv_file_is_one_line(tmp_path, capsys, monkeypatch, name, content, message):
+    monkeypatch.setattr("delta_variant.input.files.MAX_ROW_BYTES", 1 << 20)
     start = b"id,name\n" + b"".join(b"%d,n%d\n" % (number, number) for number in range(200_000))
     file = tmp_path / name
     file.write_bytes(gzip.compress(start)[:-100_000] if content is None else start + content)

@@ -116,6 +116,32 @@ def test_rows_of_csv_have_the_types_of_the_columns_of_their_table(tmp_path: Path
     assert [tuple(row.values()) for row in found] == rows
 
 
+def test_numbers_of_csv_have_each_type_of_a_table(tmp_path: Path):
+    table, source = tmp_path / "t", tmp_path / "a.csv"
+    names = ["tinyint", "smallint", "int", "bigint", "float", "double", "decimal(9,2)"]
+    create_table(table, {name.partition("(")[0]: name for name in names})
+    source.write_text(f"{','.join(name.partition('(')[0].upper() for name in names)}\n{','.join('1' * 7)}\n")
+    write_table(table, source, mode="append")
+    assert [tuple(row.values()) for row in read_table(table)] == [(1, 1, 1, 1, 1.0, 1.0, 1)]
+    source.write_text("tinyint\n300\n")
+    with pytest.raises(SourceError, match=r"a\.csv: .*invalid value '300'"):
+        write_table(table, source, mode="append")
+
+
+def test_times_of_day_in_csv_are_text(tmp_path: Path):
+    (tmp_path / "a.csv").write_text("id,at\n1,12:30\n2,09:15:01\n")
+    assert read_csv(tmp_path / "a.csv").read_all()["at"].to_pylist() == ["12:30", "09:15:01"]
+
+
+def test_a_row_of_csv_can_be_large(tmp_path: Path):
+    text = "x" * 5_000_000
+    (tmp_path / "a.csv").write_text(f'id,text\n1,{text}\n2,"{text}"\n3,y\n')
+    assert read_csv(tmp_path / "a.csv").read_all()["text"].to_pylist() == [text, text, "y"]
+    (tmp_path / "a.csv").write_text(f"id,text\n1,{text * 8}\n")
+    with pytest.raises(SourceError, match=r"a\.csv: a row is larger than 16 MiB"):
+        read_csv(tmp_path / "a.csv").read_all()
+
+
 def test_leading_zeros_in_one_csv_file_make_the_column_text_in_all(tmp_path: Path):
     for name, code in (("a.csv", "007"), ("b.csv", "98765432109876543210"), ("c.csv", "12")):
         (tmp_path / name).write_text(f"code\n{code}\n", encoding="utf-8")
