@@ -291,6 +291,16 @@ def test_a_clause_that_reads_one_table_needs_no_alias(table: str):
         merge.when_matched_delete("id = 1")
 
 
+def test_a_variant_without_its_extension_type_is_one_where_the_table_has_a_variant(table: str):
+    values = dv.parse_json(['{"v": "new"}'])
+    source = pa.table(
+        {"id": [1], "EVENT": pa.StructArray.from_arrays(values.flatten(), ["metadata", "value"])}
+    )
+    merge = dv.merge(table, source, "target.id = source.id and source.event:v::string = 'new'")
+    merge.when_matched_update_all().execute()
+    assert found(table) == {**ALL, 1: "new"}
+
+
 def test_columns_to_leave_out_are_found_without_regard_to_case_and_must_exist(table: str):
     source = pa.table({"id": [1, 9], "event": ['{"v": "new"}', '{"v": "new"}']})
     merge = dv.merge(table, source, "target.id = source.id", variant_columns=["event"])

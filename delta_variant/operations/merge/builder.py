@@ -24,7 +24,7 @@ from ...log.snapshot import Snapshot
 from ...protocol.schema.arrow import from_arrow, to_arrow
 from ...protocol.schema.conforming import conform
 from ...protocol.table_configuration import TableConfiguration
-from ...protocol.types import PrimitiveType, StructType
+from ...protocol.types import VARIANT, PrimitiveType, StructType
 from ...read.scope import Scope
 from ...storage.store import TableLocation
 from ...write.assignment import assignments_of
@@ -131,7 +131,9 @@ def _in_memory(source: Any, names: Sequence[str], target: StructType) -> MemoryS
         arrow_schema, batches = source.schema, parse_lines(source)
     else:
         arrow_schema, batches = batches_of(source, "the source", names, target)
-    columns = from_arrow(arrow_schema, names)
+    variants = {field.name.lower() for field in target.fields if field.type == VARIANT}
+    stored = (field.name for field in arrow_schema if pa.types.is_struct(field.type))
+    columns = from_arrow(arrow_schema, [*names, *(name for name in stored if name.lower() in variants)])
     # Conforming removes dictionaries and views, which Arrow cannot all join.
     conformed = [conform(batch, columns) for batch in batches]
     table = pa.Table.from_batches(conformed) if conformed else to_arrow(columns).empty_table()
