@@ -85,7 +85,7 @@ def open_inputs(
     """Return the rows of inputs as an Arrow stream: paths, globs, folders, URIs, or - for standard input.
 
     The values of JSON files are in one column; the other options are those of `read_json` and `read_csv`.
-    The rows of CSV are for `table`, or for any table.
+    The rows of Parquet and CSV are for `table`, or for any table.
     Raise SourceError for inputs of several formats, and BadParameter for an option that does not belong to
     their format.
     """
@@ -115,10 +115,10 @@ def open_inputs(
         raise typer.BadParameter("--column is for JSON; pass --variant-column for each column of JSON text")
     if layout != "auto" or records is not None:
         raise typer.BadParameter("--format and --records are for JSON")
+    known = None if table is None else _columns_of(table)
     if kind == "Parquet":
-        reader = open_parquet(files, variant_columns, columns=columns)
+        reader = open_parquet(files, variant_columns, columns=columns, known=known)
     else:
-        known = None if table is None else _columns_of(table)
         reader = open_csv(files, variant_columns, columns=columns, decimal=decimal, known=known)
     return _counted(reader, total_size(files), allow_empty=allow_empty, intake=intake)
 

@@ -337,7 +337,14 @@ def _without_unnamed_index(
 
 
 def _check_frame(frame: Any, schema: pa.Schema) -> None:
-    """Raise ArgumentTypeError for a Python object that Arrow changes to fit the type of its column."""
+    """Raise ArgumentTypeError for an index or a Python object that Arrow changes."""
+    for name in frame.index.names:
+        if name is not None and name in frame.columns:
+            raise ArgumentTypeError(
+                f"the index of the frame and a column are both called {name!r}: drop the index with "
+                "reset_index(drop=True), or rename it",
+                column=str(name),
+            )
     for position, dtype in enumerate(frame.dtypes):
         if dtype.kind == "O" and dtype.name == "object":
             field = schema.field(position)

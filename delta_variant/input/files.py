@@ -19,6 +19,7 @@ from .._checks import check_option
 from .._progress import advance, begin
 from ..data_file.options import JsonOptions
 from ..errors import ArgumentTypeError, DeltaVariantError, SchemaError, SourceError
+from ..protocol.schema.arrow import to_arrow_type
 from ..protocol.schema.partition_values import parse_folders
 from ..protocol.types import StructType
 from ..storage.inputs import InputFile, list_inputs, total_size
@@ -36,44 +37,42 @@ DELIMITERS = (",", ";", "\t")
 DECIMALS = (".", ",")
 QUOTED = re.compile(rb'"[^"]*"')
 
-Partitions = Mapping[str, str | None]
-
 
 def open_parquet(
     files: Sequence[InputFile],
     variant_columns: Collection[str] = (),
     *,
-    hive: bool = False,
     columns: Mapping[str, str] | None = None,
+    known: StructType | None = None,
 ) -> pa.RecordBatchReader:
     """Return the rows of Parquet files as a stream whose schema has the columns of all files.
 
     A struct of `metadata`, `value` and perhaps `typed_value` is a Variant, with or without the annotation,
-    because some writers omit it. A column is nullable unless all files require it. `hive=True` adds the
-    columns in the names of folders, such as `day=2026-11-21/`: integers if all of their values are, strings
-    otherwise. `columns` are those of `read_csv`. Raise SourceError for a file that cannot be read, and
-    SchemaError for files whose columns have different types.
+    because some writers omit it. A column is nullable unless all files require it. `columns` are those of
+    `read_csv`, and `known` those of the table that takes the rows. Raise SourceError for a file that cannot
+    be read, and SchemaError for files whose columns have different types.
     """
-    folders = [dict(parse_folders(file.path)) if hive else {} for file in files]
-    types = _partition_types(folders)
     schemas = []
     for file in files:
         with _opened_parquet(file) as opened:
             schemas.append(_logical_schema(_with_distinct_names(opened.schema_arrow, file)))
     everywhere = set.intersection(*(set(each.names) for each in schemas))
-    schema = _unify([*schemas, pa.schema(list(types.items()))], files)
     schema = pa.schema(
-        [field.with_nullable(field.nullable or field.name not in everywhere) for field in schema]
+        [
+            field.with_nullable(field.nullable or field.name not in everywhere)
+            for field in _unify(schemas, files)
+        ]
     )
+    schema = _with_folders(schema, files, known)
 
     def batches() -> Iterator[tuple[InputFile, pa.RecordBatch]]:
         begin("writing", files=len(files), bytes_=total_size(files))
-        for file, values in zip(files, folders, strict=True):
+        for file in files:
             with _opened_parquet(file) as opened:
                 rows = max(opened.metadata.num_rows, 1)
                 for batch in opened.iter_batches(BATCH_ROWS):
                     advance(bytes_=(file.size or 0) * batch.num_rows // rows, rows=batch.num_rows)
-                    yield file, _with_schema(batch, schema, values)
+                    yield file, _with_schema(batch, schema, file)
             advance(files=1)
 
     texts = [field.name for field in schema if field.name in variant_columns and _is_text(field.type)]
@@ -108,7 +107,7 @@ def open_csv(
     for file in files:
         with _opened_csv(file, options) as opened:
             schemas.append(_text_schema(_with_distinct_names(opened.schema, file), file))
-    schema = _unify(schemas, files)
+    schema = _with_folders(_unify(schemas, files), files, known)
     replaced = set(schema.names).difference(variant_columns)
     extracted = ExtractedColumns.of(columns, schema, tuple(variant_columns), replaced=replaced)
 
@@ -118,7 +117,7 @@ def open_csv(
             with _opened_csv(file, options) as opened:
                 for batch in opened:
                     advance(rows=batch.num_rows)
-                    yield file, _with_schema(batch, schema, {})
+                    yield file, _with_schema(batch, schema, file)
             advance(files=1, bytes_=file.size or 0)
 
     return _stream(schema, batches(), extracted, variant_columns)
@@ -209,13 +208,21 @@ def _converted_errors(file: InputFile) -> Iterator[None]:
         raise SourceError(f"cannot read {file.name}: {reason}", file=file.name) from error
 
 
-def _partition_types(folders: Sequence[Partitions]) -> dict[str, pa.DataType]:
-    names = dict.fromkeys(name for values in folders for name in values)
-    types: dict[str, pa.DataType] = {}
-    for name in names:
-        texts = [text for values in folders if (text := values.get(name)) is not None]
-        types[name] = pa.int64() if texts and all(map(_is_integer, texts)) else pa.string()
-    return types
+def _with_folders(schema: pa.Schema, files: Sequence[InputFile], known: StructType | None) -> pa.Schema:
+    """Return a schema with the columns in the names of folders, such as `day=2026-11-21/`.
+
+    A column that no file has is of the type in `known`. Others are integers if all of their values are, and
+    else strings.
+    """
+    values: dict[str, list[str]] = {}
+    for name, text in chain.from_iterable(parse_folders(file.path) for file in files):
+        values.setdefault(name, []).extend([] if text is None else [text])
+    types = {field.name: to_arrow_type(field.type) for field in (known.fields if known else ())}
+    for name in [each for each in values if each not in schema.names]:
+        is_integer = values[name] and all(map(_is_integer, values[name]))
+        inferred = pa.int64() if is_integer else pa.string()
+        schema = schema.append(pa.field(name, types.get(name, inferred)))
+    return schema
 
 
 def _is_integer(text: str) -> bool:
@@ -284,8 +291,8 @@ def _is_variant(arrow_type: pa.DataType) -> bool:
     )
 
 
-def _with_schema(batch: pa.RecordBatch, schema: pa.Schema, values: Partitions) -> pa.RecordBatch:
-    arrays: list[Any] = []
+def _with_schema(batch: pa.RecordBatch, schema: pa.Schema, file: InputFile) -> pa.RecordBatch:
+    values, arrays = dict(parse_folders(file.path)), list[Any]()
     for field in schema:
         position = batch.schema.get_field_index(field.name)
         if position >= 0:
@@ -294,10 +301,21 @@ def _with_schema(batch: pa.RecordBatch, schema: pa.Schema, values: Partitions) -
                 column = plain_variants(unshred(column))
             arrays.append(column if column.type == field.type else column.cast(field.type))
         elif (text := values.get(field.name)) is not None:
-            arrays.append(pa.repeat(pa.scalar(text).cast(field.type), batch.num_rows))
+            arrays.append(pa.repeat(_folder_value(text, field, file), batch.num_rows))
         else:
             arrays.append(pa.nulls(batch.num_rows, field.type))
     return pa.record_batch(arrays, schema=schema)
+
+
+def _folder_value(text: str, field: pa.Field[Any], file: InputFile) -> Any:
+    try:
+        return pa.scalar(text).cast(field.type)
+    except pa.ArrowException as error:
+        raise SourceError(
+            f"cannot read the folder {field.name}={text} of {file.name}: {error}",
+            file=file.name,
+            column=field.name,
+        ) from error
 
 
 Kind: TypeAlias = Literal["JSON", "CSV", "Parquet"]
@@ -352,7 +370,7 @@ def open_path(data: Any, what: str, variants: Collection[str], known: StructType
     if kind == "CSV":
         return open_csv(files, variants, known=known)
     if kind == "Parquet":
-        return open_parquet(files)
+        return open_parquet(files, known=known)
     if len(variants) > 1:
         raise ArgumentTypeError(f"{what}: a JSON file has one column, got {len(variants)} in variant_columns")
     sources: list[Any] = list(files)
@@ -377,7 +395,7 @@ def read_csv(
 
     Args:
         source: A path, a URI, a glob or a folder, or a sequence of these. A folder contains the `.csv` and
-            `.tsv` files below it, compressed or not.
+            `.tsv` files below it, compressed or not; names of folders, such as `day=1`, are columns.
         variant_columns: The columns of JSON text, which `write_table` stores as Variants. Empty by default.
         columns: More columns, by name, with SQL expressions, as in `read_json`, or types of columns of the
             file, as expressions over their text: `{"zip": "zip::string"}`. None by default.

@@ -160,7 +160,7 @@ def _parquet(
     paths: Sequence[str], storage_options: Mapping[str, str] | None
 ) -> tuple[pa.RecordBatchReader, Sequence[str]]:
     files = list_inputs(paths, [SUFFIX], storage_options)
-    return open_parquet(files, hive=True), _hive_columns(files)
+    return open_parquet(files), _hive_columns(files)
 
 
 def _hive_columns(files: Sequence[InputFile]) -> list[str]:

@@ -243,3 +243,40 @@ def test_files_that_do_not_fit_are_rejected(
         (tmp_path / "landing" / name).write_text("a\n1\n", encoding="utf-8")
     with pytest.raises(error, match=message):
         Table(str(tmp_path / "table")).append(str(tmp_path / "landing"), **options)
+
+
+@pytest.fixture(params=["csv", "parquet"])
+def partitioned(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    """Return a folder with a file of a column `x` for each of two days, the second without `p`."""
+    root = tmp_path / "day=0" / "landing"
+    for name in ("day=2026-11-21/p=01", "day=2026-11-22/p=__HIVE_DEFAULT_PARTITION__"):
+        (root / name).mkdir(parents=True)
+        if request.param == "csv":
+            (root / name / "1.csv").write_text("x\n7\n", encoding="utf-8")
+        else:
+            pq.write_table(pa.table({"x": [7]}), root / name / "1.parquet")
+    return root
+
+
+def test_folders_of_partitions_are_columns(partitioned: Path, tmp_path: Path):
+    new = [{"x": 7, "day": "2026-11-21", "p": "01"}, {"x": 7, "day": "2026-11-22", "p": None}]
+    for table, write in {
+        "path": lambda path: write_table(path, str(partitioned)),
+        "shell": lambda path: CliRunner().invoke(app, ["write", str(partitioned), path]),
+    }.items():
+        write(str(tmp_path / table))
+        assert read_table(tmp_path / table).to_pylist() == new
+    days = [datetime.date(2026, 11, day) for day in (20, 21, 22)]
+    write_table(tmp_path / "typed", [{"x": 7, "day": days[0], "p": "00"}], partition_by="day")
+    write_table(tmp_path / "typed", str(partitioned), mode="append")
+    arguments = ["write", str(partitioned), str(tmp_path / "typed"), "--mode", "append"]
+    assert CliRunner().invoke(app, arguments).exit_code == 0
+    found = read_table(tmp_path / "typed", columns=["day", "p"]).to_table().sort_by("day").to_pylist()
+    expected = [(days[0], "00"), *[(days[1], "01")] * 2, *[(days[2], None)] * 2]
+    assert [tuple(row.values()) for row in found] == expected
+
+
+def test_a_folder_that_is_no_value_of_its_column_is_an_error(partitioned: Path, tmp_path: Path):
+    write_table(tmp_path / "t", [{"x": 7, "day": 1, "p": "00"}])
+    with raises_at(SourceError, "cannot read the folder day=2026-11-21", column="day"):
+        write_table(tmp_path / "t", str(partitioned), mode="append")

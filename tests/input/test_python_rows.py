@@ -506,6 +506,12 @@ def test_an_index_of_pandas_without_a_name_is_left_out(tmp_path: Path):
     assert dv.read_table(tmp_path / "named").to_pylist() == [{"n": 3, "id": 2}]
 
 
+def test_an_index_of_pandas_with_the_name_of_a_column_is_an_error(tmp_path: Path):
+    frame = pd.DataFrame({"a": [1]}, index=pd.Index([5], name="a"))
+    with raises_at(ArgumentTypeError, "the index of the frame and a column are both called 'a'", column="a"):
+        dv.write_table(tmp_path, frame)
+
+
 def test_dicts_of_pandas_are_read_in_batches_with_the_row_of_an_error(tmp_path: Path):
     pd = pytest.importorskip("pandas")
     frame = pd.DataFrame({"id": range(20_000), "v": [{str(n % 3): n} for n in range(20_000)]})
