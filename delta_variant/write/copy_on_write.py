@@ -55,6 +55,8 @@ from .router import write_files
 
 FILES_AT_ONCE = 2
 """How many files are rewritten concurrently; each uses more than one thread."""
+MAX_BEGUN = 2 * FILES_AT_ONCE
+"""Others wait with their changed rows known, because a small file is rewritten sooner than the one before."""
 
 
 def overwrite_rows(
@@ -152,8 +154,8 @@ def rewrite_files(
                     copied = opened.num_rows - count
                     unread.append(RewrittenPart(path, (), NO_FILES, NO_FILES, count, copied))
                 elif count:
-                    if len(begun) >= FILES_AT_ONCE:
-                        begun[-FILES_AT_ONCE].result()
+                    if len(begun) >= MAX_BEGUN:
+                        begun[-MAX_BEGUN].result()
                     begun.append(threads.submit(_rewrite, opened, rows, change, new))
             part = RewrittenPart.join([*unread, *(each.result() for each in begun)])
             return replace(RewrittenPart.join([part, new.close()]), vector_files=vectors.close())
