@@ -333,6 +333,11 @@ def test_a_merge_without_clauses_is_rejected(table: str):
         dv.merge(table, SOURCE, "id = key").execute()
 
 
+def test_equal_aliases_are_rejected(table: str):
+    with pytest.raises(ValueError, match="source_alias: expected another name than target_alias, got 'X'"):
+        dv.merge(table, [{"id": 1}], "X.id = x.id", source_alias="X", target_alias="x")
+
+
 @pytest.mark.slow
 def test_a_source_that_is_too_large_for_one_batch_is_rejected(table: str):
     half = pa.record_batch({"id": pa.repeat(1, 1100), "text": pa.repeat("x" * 1_000_000, 1100)})

@@ -83,7 +83,8 @@ def merge(
         SchemaError: The source has a type that Delta does not have.
         InvalidJsonError: The source has invalid JSON.
         ArgumentTypeError: An argument has the wrong type.
-        ValueError: A column of the source is larger than 2 GiB, or `read_json` has another `on_invalid`.
+        ValueError: The aliases are equal, a column of the source is larger than 2 GiB, or `read_json` has
+            another `on_invalid`.
 
     Example:
         >>> import pyarrow as pa
@@ -99,6 +100,8 @@ def merge(
     files, commit = options_of("files", files, FileOptions), options_of("commit", commit, CommitOptions)
     for option, alias in (("source_alias", source_alias), ("target_alias", target_alias)):
         check_text(option, alias)
+    if source_alias.lower() == target_alias.lower():
+        raise ValueError(f"source_alias: expected another name than target_alias, got {source_alias!r}")
     check_option("schema_mode", schema_mode, ("merge", None))
     names = texts_of("names", "variant_columns", variant_columns)
     engine: Engine | None = getattr(table, "engine", None)

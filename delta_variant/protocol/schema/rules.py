@@ -172,8 +172,8 @@ def _check_type(data_type: DataType, path: tuple[str, ...], mode: ColumnMappingM
     elif data_type == VOID:
         column = ".".join(path)
         raise SchemaError(
-            f"the column {column!r} has no values that show its type: cast it to a type, or create the table "
-            "before the write",
+            f"the column {column!r} has no values that show its type: cast it to a type, in a CSV file by "
+            f"read_csv(…, columns={{{column!r}: {column + '::string'!r}}}), or create the table first",
             column=column,
         )
     for step, part in parts_of(data_type):
