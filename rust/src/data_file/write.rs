@@ -77,8 +77,8 @@ pub struct InvalidValue {
 }
 
 impl InvalidValue {
-    pub fn of(row: usize, column: usize, error: JsonError) -> Self {
-        let JsonError { message, offset, is_duplicate } = error;
+    pub fn of(row: usize, column: usize, error: Box<JsonError>) -> Self {
+        let JsonError { message, offset, is_duplicate } = *error;
         InvalidValue { row, column, offset, message: message.into_owned(), is_duplicate }
     }
 }

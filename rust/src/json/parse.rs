@@ -463,7 +463,7 @@ impl JsonShredder {
         }
         let name = String::from_utf8_lossy(self.names.text(name));
         let message = format!("an object has two fields called {name:?}").into();
-        Err(JsonError { message, offset: key, is_duplicate: true })
+        Err(Box::new(JsonError { message, offset: key, is_duplicate: true }))
     }
 
     /// End the object of `frame`, which is at `parent`.
@@ -524,7 +524,7 @@ impl JsonShredder {
 pub fn parse_rows(
     shredder: &mut JsonShredder,
     text: &ArrayRef,
-    mut invalid: impl FnMut(usize, JsonError),
+    mut invalid: impl FnMut(usize, Box<JsonError>),
 ) -> Result<()> {
     let text = text_bytes(text)?;
     let rows = Bytes::new(&text)?;
@@ -685,8 +685,8 @@ fn next(text: &[u8], at: &mut usize, close: u8) -> Scan<bool> {
     }
 }
 
-impl From<JsonError> for Error {
-    fn from(error: JsonError) -> Self {
+impl From<Box<JsonError>> for Error {
+    fn from(error: Box<JsonError>) -> Self {
         Error::json(format!("column {}: {}", error.offset + 1, error.message))
     }
 }

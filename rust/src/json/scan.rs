@@ -14,11 +14,12 @@ pub struct JsonError {
     pub is_duplicate: bool,
 }
 
-pub type Scan<T> = Result<T, JsonError>;
+/// The error is boxed, so that a result of nested values is small.
+pub type Scan<T> = Result<T, Box<JsonError>>;
 
 #[cold]
 pub fn error<T>(offset: usize, message: impl Into<Cow<'static, str>>) -> Scan<T> {
-    Err(JsonError { message: message.into(), offset, is_duplicate: false })
+    Err(Box::new(JsonError { message: message.into(), offset, is_duplicate: false }))
 }
 
 /// The first position at or after `at` that is not white space.
