@@ -77,8 +77,8 @@ pub struct InvalidValue {
 }
 
 impl InvalidValue {
-    pub fn of(row: usize, column: usize, error: Box<JsonError>) -> Self {
-        let JsonError { message, offset, is_duplicate } = *error;
+    pub fn of(row: usize, column: usize, error: JsonError) -> Self {
+        let JsonError { message, offset, is_duplicate } = error;
         InvalidValue { row, column, offset, message: message.into_owned(), is_duplicate }
     }
 }
@@ -565,7 +565,7 @@ fn no_struct(data_type: &DataType) -> Error {
 fn parse_column(shredder: &mut JsonShredder, array: &ArrayRef, column: usize) -> Result<Vec<InvalidValue>> {
     let mut invalid = Vec::new();
     parse_rows(shredder, array, |row, error| {
-        invalid.push(InvalidValue::of(row, column, error));
+        invalid.push(InvalidValue::of(row, column, *error));
     })?;
     Ok(invalid)
 }

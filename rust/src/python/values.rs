@@ -126,7 +126,7 @@ fn parse_part(
     let mut shredder = JsonShredder::new(ShreddingSchema::Untyped, options);
     let mut invalid = Vec::new();
     parse_rows(&mut shredder, &part, |row, error| {
-        invalid.push(InvalidValue::of(rows.start + row, 0, error).into());
+        invalid.push(InvalidValue::of(rows.start + row, 0, *error).into());
     })?;
     Ok((unshred(&shredder.take()?, OnConflict::Error)?, invalid))
 }
