@@ -28,19 +28,23 @@ text { font: 13px system-ui, sans-serif; fill: #1f2328; }
 
 
 def chart(results: Sequence[Result]) -> Iterator[str]:
-    """Yield the lines of an SVG: our rate of each pair over the rate of the peer, the median of rounds."""
-    medians = {each["pair"]: median(ratios(each)) for each in results if each["pair"] in BARS}
-    height = ROW * (len(BARS) + 1)
+    """Yield the lines of an SVG: our rate of each pair over the rate of the peer, the median of rounds.
+
+    A pair whose peer is not installed has no bar.
+    """
+    found = {each["pair"]: ratios(each) for each in results if each["pair"] in BARS}
+    medians = {pair: median(found[pair]) for pair in BARS if found.get(pair)}
+    height = ROW * (len(medians) + 1)
     yield f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" role="img">'
     yield "<title>Rates as multiples of the rates of other libraries</title>"
     yield f"<style>{STYLE}</style>"
-    for number, (pair, text) in enumerate(BARS.items()):
+    for number, pair in enumerate(medians):
         middle = ROW * number + ROW // 2
         length = round(medians[pair] * UNIT)
-        yield f'<text x="{LEFT - 8}" y="{middle + 5}" text-anchor="end">{escape(text)}</text>'
+        yield f'<text x="{LEFT - 8}" y="{middle + 5}" text-anchor="end">{escape(BARS[pair])}</text>'
         yield f'<rect class="bar" x="{LEFT}" y="{middle - 8}" width="{length}" height="16" rx="2"/>'
         yield f'<text x="{LEFT + length + 6}" y="{middle + 5}">{medians[pair]:.1f} times</text>'
-    bottom = ROW * len(BARS)
+    bottom = ROW * len(medians)
     yield f'<line class="peer" x1="{LEFT + UNIT}" x2="{LEFT + UNIT}" y1="0" y2="{bottom}"/>'
     yield f'<text x="{LEFT + UNIT}" y="{bottom + 16}" text-anchor="middle">the peer</text>'
     yield "</svg>"
