@@ -66,7 +66,7 @@ STRUCTS = (
     "d",
     "null",
     "named_struct('x', n, 'y', array(s))",
-    "named_struct('x', s, 'y', array(n, id))",
+    "named_struct('x', cast(id as string), 'y', array(n, id))",
     "named_struct('x', '12', 'y', null)",
 )
 PARTS = {"d.x": NUMBERS, "d.y": ("array(s)", "array(n)", "d.y", "null", "split(s, 'e')")}
@@ -200,12 +200,12 @@ class Maker:
         return f"({number}, {number * 10}, '{text}', '{partition}', {self.constant('v')})"
 
     def assigned(self, source: str) -> str:
-        swapped = f"named_struct('y', array({source}.n), 'x', t.s)"
+        swapped = f"named_struct('y', array({source}.n), 'x', cast(t.id as string))"
         return self.one_of(
             "update set *",
             f"update set n = {source}.n + t.id, s = {source}.s",
             f"update set d = {swapped}",
-            f"update set d.x = {source}.s, t.d.y = {source}.d.y",
+            f"update set d.x = cast({source}.id as string), t.d.y = {source}.d.y",
         )
 
     def alter(self) -> str:
