@@ -217,11 +217,11 @@ def _with_folders(schema: pa.Schema, files: Sequence[InputFile], known: StructTy
     values: dict[str, list[str]] = {}
     for name, text in chain.from_iterable(parse_folders(file.path) for file in files):
         values.setdefault(name, []).extend([] if text is None else [text])
-    types = {field.name: to_arrow_type(field.type) for field in (known.fields if known else ())}
+    types = {field.name.lower(): to_arrow_type(field.type) for field in (known.fields if known else ())}
     for name in [each for each in values if each not in schema.names]:
         is_integer = values[name] and all(map(_is_integer, values[name]))
         inferred = pa.int64() if is_integer else pa.string()
-        schema = schema.append(pa.field(name, types.get(name, inferred)))
+        schema = schema.append(pa.field(name, types.get(name.lower(), inferred)))
     return schema
 
 

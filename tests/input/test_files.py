@@ -267,7 +267,7 @@ def test_folders_of_partitions_are_columns(partitioned: Path, tmp_path: Path):
         write(str(tmp_path / table))
         assert read_table(tmp_path / table).to_pylist() == new
     days = [datetime.date(2026, 11, day) for day in (20, 21, 22)]
-    write_table(tmp_path / "typed", [{"x": 7, "day": days[0], "p": "00"}], partition_by="day")
+    write_table(tmp_path / "typed", [{"x": 7, "Day": days[0], "p": "00"}], partition_by="Day")
     write_table(tmp_path / "typed", str(partitioned), mode="append")
     arguments = ["write", str(partitioned), str(tmp_path / "typed"), "--mode", "append"]
     assert CliRunner().invoke(app, arguments).exit_code == 0
