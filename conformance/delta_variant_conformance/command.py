@@ -16,9 +16,8 @@ from rich.console import Console
 
 from delta_variant.cli.interrupts import Interrupted
 from delta_variant.cli.options import Json, Text, Texts, option
-from delta_variant.cli.output import ERROR, FINDINGS, write_page
+from delta_variant.cli.output import ERROR, FINDINGS, console, print_json, print_lines, write_page
 from delta_variant.cli.report import Heading, print_table
-from delta_variant.cli.terminal import console, print_json, print_lines
 from delta_variant.errors import printable
 
 from .case import Case

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from html import escape
 
-from delta_variant.reports.audit_formats import Check, junit_xml
+from delta_variant.reports.audit import Check, junit_xml
 
 from .grade import Result
 from .report import counts, score, status_text

@@ -13,7 +13,18 @@ from .._pandas import hide_pandas
 from .._version import package_version
 from ..errors import DeltaVariantError
 from .interrupts import Interrupted, raising_signals
-from .output import BROKEN_PIPE, CLEAN, ERROR, INTERRUPTED, OutputFailed, check_outputs, drop_output
+from .output import (
+    BROKEN_PIPE,
+    CLEAN,
+    ERROR,
+    INTERRUPTED,
+    OutputFailed,
+    check_outputs,
+    console,
+    drop_output,
+    print_lines,
+    printing_log,
+)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -67,15 +78,12 @@ def _answer(arguments: Sequence[str]) -> None:
         print(f"delta-variant {package_version()}")
         sys.exit(CLEAN)
     from .app import app
-    from .terminal import printing_log
 
     with printing_log():
         app(list(arguments), prog_name="delta-variant")
 
 
 def _fail(message: str, *lines: str, status: int = ERROR) -> None:
-    from .terminal import console, print_lines
-
     print_lines(console(stderr=True), f"delta-variant: {message}", *lines)
     sys.exit(status)
 

@@ -11,8 +11,7 @@ import typer
 from .._text import count
 from ..execution import Plan
 from .interrupts import all_or_nothing
-from .output import CLEAN, ERROR
-from .terminal import console, print_json, print_lines
+from .output import CLEAN, ERROR, console, print_json, print_lines, showing_progress
 
 # A command is destructive if, after it, something that the table had can no longer be read from its latest
 # version, or an earlier version can no longer be read. `optimize`, `repair`, `convert` and `migrate` rewrite
@@ -58,9 +57,6 @@ def confirm(
     With `--dry-run`, print the plan and raise Exit. Raise Exit, too, if the user declines, and ValueError if
     there is no terminal to ask on.
     """
-    # Imported here, because --help imports this module, and rich takes long to import.
-    from .progress import showing_progress
-
     if not (yes or dry_run or (sys.stdin.isatty() and sys.stderr.isatty())):
         raise ValueError(
             f"{command} removes {DESTRUCTIVE[command]}, and there is no terminal to ask on: pass --yes, or "

@@ -9,7 +9,7 @@ from typing import Any
 from typer.core import TyperCommand, TyperGroup
 
 from ..errors import printable
-from .terminal import console, wrapped
+from .output import console, wrapped
 
 ARGUMENTS = "delta_variant.arguments"
 COMMON_OPTIONS = "Common options"

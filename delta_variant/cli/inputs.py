@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, takewhile
@@ -11,6 +12,7 @@ from typing import Any, Literal
 import pyarrow as pa
 import typer
 
+from .._progress import advance, begin
 from ..errors import SourceError, TableNotFoundError
 from ..input.files import kind_of, list_files, open_csv, open_parquet
 from ..input.json_lines import Format, JsonLines, Origin, read_json
@@ -19,10 +21,31 @@ from ..protocol.types import StructType
 from ..storage.inputs import InputFile, total_size
 from ..storage.store import TableLocation
 from .options import storage_options
-from .progress import Intake
 
 STANDARD_INPUT = "-"
 EMPTY = "the input contains no values: check the program that produced it, or pass --allow-empty"
+
+
+class Intake:
+    """Counts the input of a write."""
+
+    def __init__(self) -> None:
+        self.bytes = 0
+        self.rows = 0
+        self.started = time.monotonic()
+
+    @property
+    def seconds(self) -> float:
+        return time.monotonic() - self.started
+
+    def begin(self, size: int | None) -> None:
+        """Show the counts of JSON input of `size` bytes; Parquet and CSV report their progress themselves."""
+        begin("writing", bytes_=size)
+
+    def update(self, bytes_read: int, rows: int) -> None:
+        """Record the totals so far."""
+        advance(bytes_=bytes_read - self.bytes, rows=rows - self.rows)
+        self.bytes, self.rows = bytes_read, rows
 
 
 @dataclass(frozen=True)

@@ -39,10 +39,8 @@ from ..storage.store import TableLocation
 from ..variant import paths as variant_paths
 from ..variant.shredding import ShreddingSchema, infer_shredding_schema
 from ..variant.values import EXTENSION, to_json
-from .bounds import Bounds
-from .bounds_picture import PathBounds, path_bounds
-from .inspected_file import InspectedFile, data_files, files_of
-from .shredding_tree import FileShredding, VariantColumn, merge, shredding_of
+from .bounds import Bounds, PathBounds, path_bounds
+from .inspection import FileShredding, InspectedFile, VariantColumn, data_files, files_of, merge, shredding_of
 
 SAMPLE_ROWS = 4_000
 MAX_PATHS = 10_000

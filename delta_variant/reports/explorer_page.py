@@ -10,6 +10,7 @@ from ..errors import printable
 from ..operations.describe.summary import EMPTY, PathSummary
 from ..protocol.statistics import MAX_CHARACTER
 from .explorer import Column, Exploration, ShreddingChange
+from .inspection import Node
 from .page import (
     Row,
     document,
@@ -26,7 +27,6 @@ from .page import (
     typed_share,
     values_of,
 )
-from .shredding_tree import Node
 
 MAX_SORTS = 10
 MAX_CHANGED_PATHS = 20

@@ -18,9 +18,8 @@ from pathlib import Path
 
 from .._text import shorten
 from ..errors import printable
-from .bounds import key_text
-from .bounds_picture import PathBounds, picture
-from .shredding_tree import Leaf, Node
+from .bounds import PathBounds, key_text, picture
+from .inspection import Leaf, Node
 
 MAX_OPEN_ROWS = 60
 """A tree of at most this many rows is expanded."""

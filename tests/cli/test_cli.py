@@ -19,7 +19,7 @@ from typer.testing import CliRunner
 from delta_variant._text import fill, path_text, size_text
 from delta_variant.cli import main
 from delta_variant.cli.app import app
-from delta_variant.cli.terminal import printable
+from delta_variant.cli.output import printable
 from delta_variant.log.load import load_snapshot
 from delta_variant.operations.delete import delete
 from delta_variant.operations.write import write_table

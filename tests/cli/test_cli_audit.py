@@ -14,10 +14,11 @@ from support.planting import Table
 from typer.testing import CliRunner
 
 import delta_variant as dv
-from delta_variant.cli import audit_report
 from delta_variant.cli.app import app
-from delta_variant.cli.audit_report import Selection, supports_links
-from delta_variant.reports import bounds, rule_texts
+from delta_variant.cli.commands import audit as audit_commands
+from delta_variant.cli.commands.audit import Selection, supports_links
+from delta_variant.reports import audit as audit_reports
+from delta_variant.reports import bounds
 
 ESCAPE = "\x1b[2J"
 
@@ -89,7 +90,7 @@ def test_an_audit_summarizes_a_flood_of_findings_by_rule(flood, capsys):
     assert (summary[1].example.path_key, summary[1].example.file_path) == ("$['a']", "part-0.parquet")
     remedy = "if the rows are right, run `delta-variant repair-statistics`"
     assert summary[0].remedy == f"{remedy}; until then a reader that skips by it loses rows"
-    audit_report.print_summary(audit, Selection())
+    audit_commands.print_summary(audit, Selection())
     error, note, counts = capsys.readouterr().out.splitlines()[1:4]
     assert error == (
         "  error    AU11   400 findings in 400 files, such as part-600.parquet: numRecords is 7, but the "
@@ -101,7 +102,7 @@ def test_an_audit_summarizes_a_flood_of_findings_by_rule(flood, capsys):
         "only in minValues: allowed, "
     )
     assert counts == "400 errors, 2,000 notes"
-    audit_report.print_findings_json(audit, Selection())
+    audit_commands.print_findings_json(audit, Selection())
     report = json.loads(capsys.readouterr().out)
     assert len(report["findings"]) == 2400
     assert [(each["rule"], each["count"], each["files"]) for each in report["summary"]] == [
@@ -165,23 +166,23 @@ def test_rules_are_links_only_on_terminals_that_support_them(environment, expect
 
 
 def test_a_rule_links_to_its_anchor_in_the_catalogue(faulty, monkeypatch, capsys):
-    monkeypatch.setattr(rule_texts, "_documentation", lambda: "https://example.com/audit-rules/")
+    monkeypatch.setattr(audit_reports, "_documentation", lambda: "https://example.com/audit-rules/")
     output = io.StringIO()
     terminal = Console(force_terminal=True, file=output, _environ={"TERM": "xterm"}, width=200)
-    monkeypatch.setattr(audit_report, "console", lambda **_: terminal)
+    monkeypatch.setattr(audit_commands, "console", lambda **_: terminal)
     monkeypatch.setenv("TERM_PROGRAM", "WezTerm")
-    audit_report.print_summary(dv.audit_table(faulty.path), Selection())
+    audit_commands.print_summary(dv.audit_table(faulty.path), Selection())
     assert ";https://example.com/audit-rules/#au11\x1b\\" in output.getvalue()
 
 
 def test_the_catalogue_is_at_the_address_of_the_sources(monkeypatch):
     urls = Message()
     urls["Project-URL"] = "Homepage, https://example.com"
-    monkeypatch.setattr(rule_texts, "metadata", lambda _: urls)
-    assert rule_texts._documentation.__wrapped__() is None
+    monkeypatch.setattr(audit_reports, "metadata", lambda _: urls)
+    assert audit_reports._documentation.__wrapped__() is None
     urls["Project-URL"] = "Source, https://example.com/delta-variant"
     expected = "https://example.com/delta-variant/blob/main/docs/audit-rules.md"
-    assert rule_texts._documentation.__wrapped__() == expected
+    assert audit_reports._documentation.__wrapped__() == expected
 
 
 def test_notes_alone_are_a_clean_exit(table):
@@ -261,7 +262,7 @@ def test_an_audit_writes_a_test_case_for_each_rule(faulty, tmp_path):
     run("audit", faulty.path, "--junit", tmp_path / "audit.xml")
     suite = ElementTree.parse(tmp_path / "audit.xml").getroot()
     assert (suite.get("tests"), suite.get("failures")) == (str(len(suite)), "1")
-    assert len(suite) == len(rule_texts.rules())
+    assert len(suite) == len(audit_reports.rules())
     (failed,) = [case for case in suite if case.find("failure") is not None]
     assert failed.get("name", "").startswith("AU11: ")
     assert "numRecords is 7, but the file has 4 rows" in (failed.find("failure").text or "")

@@ -29,8 +29,8 @@ from delta_variant.cli.app import ROWS as COMMAND_ROWS
 from delta_variant.cli.app import app
 from delta_variant.cli.commands import statistics
 from delta_variant.cli.confirmation import DESTRUCTIVE, RULE, confirm
+from delta_variant.cli.output import wrapped
 from delta_variant.cli.report import Heading, Layout, print_table
-from delta_variant.cli.terminal import wrapped
 from delta_variant.execution import Description
 from delta_variant_conformance.engines import ENGINES
 

@@ -18,7 +18,7 @@ from support.processes import WAIT, read_terminal, start
 
 import delta_variant as dv
 from delta_variant.cli import main
-from delta_variant.cli.terminal import escaped_json
+from delta_variant.cli.output import escaped_json
 from delta_variant.log.checkpoints import writing as checkpoint_writing
 
 pytestmark = pytest.mark.slow

@@ -18,7 +18,7 @@ from write.test_row_tracking import tracked
 
 import delta_variant as dv
 from delta_variant.cli.app import app
-from delta_variant.reports.audit_page import scope_of
+from delta_variant.reports.audit import scope_of
 
 PROPERTIES = {"delta.enableDeletionVectors": "true", "delta.enableRowTracking": "true"}
 ROWS = 1000

@@ -27,7 +27,7 @@ from delta_variant.protocol.statistics import (
     encode_bound,
     leaves_of,
 )
-from delta_variant.reports.inspected_file import InspectedFile, data_files
+from delta_variant.reports.inspection import InspectedFile, data_files
 
 
 def stats_text(tmp_path: Path, data: pa.Table, **options: Any) -> str:

@@ -14,10 +14,9 @@ from support.browser import open_browser
 from support.planting import Table
 
 import delta_variant as dv
-from delta_variant.reports.audit_page import audit_page
-from delta_variant.reports.bounds_picture import PathBounds, picture
+from delta_variant.reports.audit import audit_page, rule_url
+from delta_variant.reports.bounds import PathBounds, picture
 from delta_variant.reports.page import Row, percent, tree
-from delta_variant.reports.rule_texts import rule_url
 
 HOSTILE = "</style><script>document.title='broken'</script><img src=x onerror=alert(1)>\"'&\u202e\x1b"
 OVERFLOWING = """return [...document.querySelectorAll('.row > span')]

@@ -12,6 +12,7 @@ from ...data_file.options import FileOptions
 from ...operations.clone import clone as clone_table
 from ...operations.convert import convert as convert_to_table
 from ...operations.legacy.migration import MigratedFile, Migration, migrate_legacy
+from ..inputs import Intake
 from ..interrupts import all_or_nothing
 from ..options import (
     Columns,
@@ -30,7 +31,7 @@ from ..options import (
     parse_pairs,
     parse_size,
 )
-from ..progress import Intake, showing_progress
+from ..output import showing_progress
 from ..report import Report, facts, headings, render
 from .write import parse_shredding, report_of
 

@@ -42,7 +42,7 @@ from ..options import (
     option,
     parse_size,
 )
-from ..progress import showing_progress
+from ..output import showing_progress
 from ..report import Layout, Report, facts, headings, render
 
 

@@ -28,11 +28,8 @@ from ..options import (
     parse_columns,
     parse_pairs,
 )
-from ..output import FINDINGS
-from ..progress import showing_progress
-from ..report import Layout, Report, render
-from ..rows import OutputFormat, print_rows
-from ..terminal import console, print_hint, print_lines
+from ..output import FINDINGS, console, print_hint, print_lines, showing_progress
+from ..report import Layout, OutputFormat, Report, print_rows, render
 
 Where = Annotated[Text, option("Print only rows that match.", "SQL")]
 RowLimit = Annotated[int | None, option("Maximum number of rows.", "N", min=0)]

@@ -20,7 +20,7 @@ from ...variant.moments import UTC
 from ...write.rewrite import RewriteResult
 from ..confirmation import confirm
 from ..help import ARGUMENTS
-from ..inputs import open_inputs
+from ..inputs import Intake, open_inputs
 from ..interrupts import all_or_nothing
 from ..options import (
     DryRun,
@@ -38,7 +38,7 @@ from ..options import (
     option,
     parse_size,
 )
-from ..progress import Intake, showing_progress
+from ..output import showing_progress
 from ..report import Report, facts, render
 
 

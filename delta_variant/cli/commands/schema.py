@@ -43,7 +43,7 @@ from ..options import (
     parse_pair,
     parse_pairs,
 )
-from ..progress import showing_progress
+from ..output import showing_progress
 from ..report import Layout, Report, Rows, facts, headings, render
 
 

@@ -18,15 +18,19 @@ from ...reports import bounds
 from ...reports.bounds import key_text
 from ...reports.explorer import explore
 from ...reports.explorer_page import explorer_page
-from ...reports.inspected_file import InspectedFile, data_files, undecodable_bounds
-from ...reports.shredding_tree import FileShredding, Node, merge, shredding_of
+from ...reports.inspection import (
+    FileShredding,
+    InspectedFile,
+    Node,
+    data_files,
+    merge,
+    shredding_of,
+    undecodable_bounds,
+)
 from ..help import Command, Group, examples_text
 from ..options import Expanded, FileOrTable, Json, Text, Version, Wide, argument, handle, option
-from ..output import FINDINGS, write_page
-from ..progress import showing_progress
-from ..report import Layout, Report, headings, render
-from ..rows import ENCODER, print_rows
-from ..terminal import console, print_hint, print_json, print_lines
+from ..output import FINDINGS, console, print_hint, print_json, print_lines, showing_progress, write_page
+from ..report import ENCODER, Layout, Report, headings, print_rows, render
 
 SHOWN_FILES = 10
 

@@ -29,7 +29,7 @@ from ...variant.shredding import ShreddingSchema
 from ...write.commit import WriteResult
 from ...write.preparation import TableOptions, WritePlan, WriteRequest, load_existing, plan_write
 from ..confirmation import confirm
-from ..inputs import first_rows, open_inputs
+from ..inputs import Intake, first_rows, open_inputs
 from ..interrupts import all_or_nothing
 from ..options import (
     Compression,
@@ -49,10 +49,8 @@ from ..options import (
     parse_pairs,
     parse_size,
 )
-from ..output import FINDINGS
-from ..progress import Intake, showing_progress
-from ..report import Report, facts, headings, render
-from ..rows import json_lines
+from ..output import FINDINGS, showing_progress
+from ..report import Report, facts, headings, json_lines, render
 
 
 def write(

@@ -1,18 +1,30 @@
-"""An audit as one HTML page: health, findings by rule, data files, shredding, bounds."""
+"""An audit as one HTML page, and in the formats of tools that show results of checks: SARIF and JUnit XML."""
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
+from functools import cache
+from importlib.metadata import PackageNotFoundError, metadata
+from pathlib import Path
+from typing import Any, Literal
+from urllib.parse import quote
+from xml.etree import ElementTree
+
+import msgspec
 
 from .._text import count, path_step, rows_text, size_text
-from ..errors import DeltaVariantError
+from .._version import package_version
+from ..errors import DeltaVariantError, printable
 from ..log.snapshot import Snapshot
 from ..operations.audit import Audit
 from ..operations.audit.findings import SEVERITIES, Finding, RuleSummary, Severity
-from .bounds_picture import PathBounds, path_bounds
-from .inspected_file import InspectedFile, files_of
+from .bounds import PathBounds, path_bounds
+from .inspection import FileShredding, InspectedFile, Node, files_of, merge, shredding_of
 from .page import (
     MAX_PICTURES,
     Row,
@@ -29,8 +41,54 @@ from .page import (
     typed_share,
     values_of,
 )
-from .rule_texts import rule_text, rule_url
-from .shredding_tree import FileShredding, Node, merge, shredding_of
+
+CATALOGUE = "blob/main/docs/audit-rules.md"
+"""The location of the catalogue below the address of the sources."""
+
+
+class _RuleText(msgspec.Struct, frozen=True):
+    """A row of the catalogue: a rule, and the specification section that defines the rule."""
+
+    rule: str
+    severity: str
+    must_hold: str
+    source: str
+
+
+@cache
+def _texts() -> dict[tuple[str, str], _RuleText]:
+    data = Path(__file__).with_name("rule_texts.json").read_bytes()
+    return {(each.rule, each.severity): each for each in msgspec.json.decode(data, type=list[_RuleText])}
+
+
+def rules() -> list[str]:
+    """Return the ids of all rules, in the order of the catalogue."""
+    return list(dict.fromkeys(rule for rule, _ in _texts()))
+
+
+def _first_text(rule: str) -> _RuleText:
+    return next(text for (name, _), text in _texts().items() if name == rule)
+
+
+def _rule_text(rule: str, severity: str) -> _RuleText:
+    return _texts()[rule, severity]
+
+
+@cache
+def _documentation() -> str | None:
+    try:
+        urls = metadata("delta-variant").get_all("Project-URL") or []
+    except PackageNotFoundError:
+        return None
+    named = dict(url.split(", ", 1) for url in urls if ", " in url)
+    return f"{named['Source']}/{CATALOGUE}" if "Source" in named else None
+
+
+def rule_url(rule: str) -> str | None:
+    """Return the address of a rule in the published catalogue, None if the package names no address."""
+    page = _documentation()
+    return f"{page}#{rule.lower()}" if page is not None else None
+
 
 NOUNS = {"error": "error", "warning": "warning", "info": "note"}
 
@@ -158,7 +216,7 @@ def _group(summary: RuleSummary, findings: Sequence[Finding], anchor: str, numbe
     yield f'<details class="rule {summary.severity}"{anchor}{" open" if is_open else ""}>'
     yield f'<summary><h3>{html_text(summary.rule)}</h3> <span class="chip">{chip}</span> '
     yield f'<span class="example">{html_text(summary.example.message)}</span></summary>'
-    text = rule_text(summary.rule, summary.severity)
+    text = _rule_text(summary.rule, summary.severity)
     url = rule_url(summary.rule)
     link = f' <a href="{html_text(url)}" rel="noreferrer">Audit rules</a>.' if url else ""
     yield f"<dl><dt>Rule</dt><dd>{html_text(text.must_hold)}</dd>"
@@ -248,3 +306,106 @@ def _pictures(bounds: Sequence[PathBounds], files: int) -> Iterator[str]:
         more = count(len(bounds) - MAX_PICTURES, "path")
         yield f'<p class="quiet">and {more} more that skip as few files or fewer</p>'
     yield "</section>"
+
+
+@dataclass(frozen=True)
+class Check:
+    """A test case: `outcome` is None if it passes; `title` is the message of a failure."""
+
+    group: str
+    name: str
+    outcome: Literal["failure", "skipped", "system-out"] | None = None
+    severity: str = ""
+    title: str = ""
+    text: str = ""
+
+
+def junit_xml(name: str, checks: Sequence[Check]) -> str:
+    def count(outcome: str) -> str:
+        return str(sum(each.outcome == outcome for each in checks))
+
+    counts = {"tests": str(len(checks)), "failures": count("failure"), "skipped": count("skipped")}
+    suite = ElementTree.Element("testsuite", {"name": printable(name), **counts})
+    for check in checks:
+        names = {"classname": printable(check.group), "name": printable(check.name)}
+        case = ElementTree.SubElement(suite, "testcase", names)
+        if check.outcome is not None:
+            given = {"type": check.severity, "message": printable(check.title)}
+            outcome = ElementTree.SubElement(case, check.outcome, given if check.title else {})
+            outcome.text = "\n".join(map(printable, check.text.splitlines()))
+    return ElementTree.tostring(suite, encoding="unicode", xml_declaration=True)
+
+
+LEVELS = {"error": "error", "warning": "warning", "info": "note"}
+"""The levels of SARIF."""
+
+SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
+
+MAX_LINES = 100
+"""A failure of JUnit lists at most as many findings."""
+
+
+def audit_sarif(audit: Audit) -> str:
+    """Return the findings as SARIF 2.1.0, with a location relative to the table, `TABLE`."""
+    found = sorted({each.rule for each in audit.findings}, key=rules().index)
+    driver = {
+        "name": "delta-variant",
+        "version": package_version(),
+        "rules": [dict(_sarif_rule(rule)) for rule in found],
+    }
+    run = {
+        "tool": {"driver": driver},
+        "originalUriBaseIds": {"TABLE": {"uri": f"{_absolute(audit.uri)}/"}},
+        "results": [_sarif_result(each) for each in audit.findings],
+    }
+    return json.dumps({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}, indent=1)
+
+
+def _absolute(uri: str) -> str:
+    return uri.rstrip("/") if "://" in uri else Path(uri).absolute().as_uri()
+
+
+def _sarif_rule(rule: str) -> Iterator[tuple[str, Any]]:
+    text = _first_text(rule)
+    yield "id", rule
+    yield "shortDescription", {"text": text.must_hold}
+    yield "defaultConfiguration", {"level": LEVELS[text.severity]}
+    if (url := rule_url(rule)) is not None:
+        yield "helpUri", url
+
+
+def _sarif_result(finding: Finding) -> dict[str, Any]:
+    log = "_delta_log/" if finding.version is None else f"_delta_log/{finding.version:020}.json"
+    path = log if finding.file_path is None else finding.file_path
+    place = [str(each) for each in (finding.column, finding.path_key) if each is not None]
+    location: dict[str, Any] = {
+        "physicalLocation": {"artifactLocation": {"uri": quote(path), "uriBaseId": "TABLE"}}
+    }
+    if place:
+        location["logicalLocations"] = [{"fullyQualifiedName": " ".join(place)}]
+    identity = repr((finding.rule, path, *place, finding.row))
+    return {
+        "ruleId": finding.rule,
+        "level": LEVELS[finding.severity],
+        "message": {"text": finding.sentence},
+        "locations": [location],
+        "partialFingerprints": {"finding/v1": hashlib.sha256(identity.encode()).hexdigest()},
+    }
+
+
+def audit_junit(audit: Audit) -> str:
+    """Return JUnit XML with a test case for each rule, which fails with an error or a warning."""
+    by_rule: dict[str, list[Finding]] = {rule: [] for rule in rules()}
+    for each in audit.findings:
+        by_rule[each.rule].append(each)
+    return junit_xml(f"audit of {audit.uri}", [_check(rule, found) for rule, found in by_rule.items()])
+
+
+def _check(rule: str, findings: Sequence[Finding]) -> Check:
+    group, name = "delta-variant audit", f"{rule}: {_first_text(rule).must_hold}"
+    if not findings:
+        return Check(group, name)
+    text = "\n".join(printable(each.sentence) for each in findings[:MAX_LINES])
+    if all(each.severity == "info" for each in findings):
+        return Check(group, name, "system-out", text=text)
+    return Check(group, name, "failure", findings[0].severity, f"{len(findings)} x {rule}", text)
