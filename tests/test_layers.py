@@ -62,7 +62,7 @@ OWNERS = {
         "protocol.statistics",
         "variant",
     },
-    "botocore": {"storage.profiles"},
+    "botocore": {"storage.options"},
     "deltalake": {"table"},
     "duckdb": {"queries.direct", "queries.relations", "views.duckdb"},
     "fsspec": {"views.filesystem"},

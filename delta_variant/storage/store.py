@@ -36,8 +36,15 @@ from .objects import (
     RemoteObjects,
     StoredFile,
 )
-from .options import ALLOW_PATHS_OUTSIDE_TABLE, StoreOptions, client_options, parse_options
-from .profiles import PROFILE, Profile, find_profile
+from .options import (
+    ALLOW_PATHS_OUTSIDE_TABLE,
+    PROFILE,
+    Profile,
+    StoreOptions,
+    client_options,
+    find_profile,
+    parse_options,
+)
 from .request import NO_RETRIES, Retries, translate_errors
 from .uris import ABSOLUTE_URI, check_location, check_scheme, local_file, plain_scheme, relative_path
 

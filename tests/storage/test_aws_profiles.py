@@ -7,7 +7,7 @@ import sys
 import pytest
 
 import delta_variant as dv
-from delta_variant.storage.profiles import find_profile
+from delta_variant.storage.options import find_profile
 
 KEY = "aws_access_key_id"
 
