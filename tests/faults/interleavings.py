@@ -32,11 +32,11 @@ from history_checks import CHECKS, History  # noqa: E402
 from history_tables import ROW_TABLES, TABLES, HistoryTable, history_table, open_memory, remember  # noqa: E402
 from scheduler import AgelessObjects, Outcome, RacyObjects, ScheduledObjects, Scheduler  # noqa: E402
 
-from delta_variant.log import commit_attempts  # noqa: E402
+from delta_variant.log import transaction  # noqa: E402
 from delta_variant.storage.store import Memo, Store  # noqa: E402
 
 # The waits of a commit depend on its time. The process pool needs the real clock.
-commit_attempts.monotonic = virtual_runtime.RUNTIME.monotonic  # type: ignore[attr-defined]
+transaction.monotonic = virtual_runtime.RUNTIME.monotonic  # type: ignore[attr-defined]
 
 # A vacuum whose last commit fails, and a write that is skipped, are parts of a history.
 logging.getLogger("delta_variant").setLevel(logging.CRITICAL)

@@ -241,7 +241,7 @@ def test_an_append_conflicts_only_with_a_transaction_of_its_application(tmp_path
 
 
 def test_an_append_gives_up_after_max_attempts(tmp_path, monkeypatch):
-    monkeypatch.setattr("delta_variant.log.commit_attempts.MAX_ATTEMPTS", 1)
+    monkeypatch.setattr("delta_variant.log.transaction.MAX_ATTEMPTS", 1)
     create(tmp_path)
     stale = load_snapshot(tmp_path)
     transaction.add_files(stale, [], context=context(txn_id="a"))

@@ -10,8 +10,8 @@ from obstore.exceptions import GenericError
 
 import delta_variant as dv
 from delta_variant.errors import CommitConflictError, CommitUnknownError, StoreError
-from delta_variant.log import commit_attempts
-from delta_variant.log.commit_attempts import CommitAttempts
+from delta_variant.log import transaction
+from delta_variant.log.transaction import CommitAttempts
 from delta_variant.storage import request
 from delta_variant.storage.request import Retries
 from delta_variant.storage.store import Store, open_store
@@ -40,7 +40,7 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
-    for module in (request, commit_attempts):
+    for module in (request, transaction):
         monkeypatch.setattr(module, "monotonic", clock.monotonic)
         monkeypatch.setattr(module, "sleep", clock.sleep)
     return clock
@@ -93,10 +93,10 @@ def lose(attempts: CommitAttempts, *, is_hidden: bool = False) -> None:
 
 
 def test_a_commit_ends_after_its_attempts_or_its_time(clock, store, monkeypatch):
-    monkeypatch.setattr(commit_attempts, "MAX_ATTEMPTS", 7)
+    monkeypatch.setattr(transaction, "MAX_ATTEMPTS", 7)
     with pytest.raises(CommitConflictError, match="within 7 attempts and 0 seconds"):
         lose(CommitAttempts(store, "id"))
-    monkeypatch.setattr(commit_attempts, "MAX_ATTEMPTS", 1000)
+    monkeypatch.setattr(transaction, "MAX_ATTEMPTS", 1000)
     clock.step = 50.0
     with pytest.raises(CommitConflictError, match="within 13 attempts and 600 seconds") as caught:
         lose(CommitAttempts(store, "id"))
@@ -105,15 +105,15 @@ def test_a_commit_ends_after_its_attempts_or_its_time(clock, store, monkeypatch)
 
 @pytest.mark.parametrize(("most", "attempts"), [(1000, 10), (3, 3)])
 def test_a_commit_that_may_be_this_one_ends_as_unknown(clock, store, monkeypatch, most, attempts):
-    monkeypatch.setattr(commit_attempts, "MAX_ATTEMPTS", most)
+    monkeypatch.setattr(transaction, "MAX_ATTEMPTS", most)
     with pytest.raises(CommitUnknownError, match="exists, but does not return it"):
         lose(CommitAttempts(store, "id"), is_hidden=True)
     assert len(clock.waits) == attempts - 1
 
 
 def test_the_bound_of_a_wait_grows_and_shrinks_with_the_time_waited(clock, store, monkeypatch):
-    monkeypatch.setattr("delta_variant.log.commit_attempts.Random", lambda _: Longest())
-    monkeypatch.setattr(commit_attempts, "MAX_ATTEMPTS", 40)
+    monkeypatch.setattr("delta_variant.log.transaction.Random", lambda _: Longest())
+    monkeypatch.setattr(transaction, "MAX_ATTEMPTS", 40)
     clock.step = 0.5
     attempts = CommitAttempts(store, "id")
     with pytest.raises(CommitConflictError):
