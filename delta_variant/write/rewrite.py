@@ -34,9 +34,7 @@ from ..read.predicate import RowCondition
 from ..read.row_tracking import append_row_ids, clear_commit_versions
 from ..storage.store import discard
 from .assignment import ColumnRoles
-from .concurrent_moves import ConcurrentMoves, MovedRows
-from .concurrent_rows import ConcurrentRows
-from .concurrent_vectors import ConcurrentVectors
+from .concurrency import ConcurrentMoves, ConcurrentRows, ConcurrentVectors, MovedRows
 from .deletion_vectors import MarkedFile, marked_adds, vector_metrics
 from .partitions import NO_FILES, WrittenFiles
 

@@ -1,7 +1,8 @@
 """Apply the rules of a table to new rows: constraints, generated columns, defaults and identity columns.
 
 A constraint must be true. False and NULL violate it (PROTOCOL.md, "CHECK Constraints", "Column Invariants",
-"Generated Columns", "Default Columns").
+"Generated Columns", "Default Columns"). Text of the types `char(n)` and `varchar(n)` has at most n
+characters. Like Delta on Spark, writes do not pad it.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from .._arrow import Array
+from .._arrow import Array, row_numbers
 from ..data_file.options import WriteOptions
 from ..errors import (
     CastError,
@@ -44,8 +45,9 @@ from ..expressions.tree import inputs as expression_inputs
 from ..input.invalid_json import Batches, BatchOrigin, RowLocator, parse_valid_json_columns
 from ..protocol.identity_columns import IdentityColumn, assigned_identities, find_identities
 from ..protocol.schema.arrow import to_arrow_type
+from ..protocol.schema.char_types import TYPE_TEXT, Width, widths_of
 from ..protocol.schema.conforming import conform
-from ..protocol.schema.paths import path_text
+from ..protocol.schema.paths import FieldPath, path_text
 from ..protocol.table_configuration import TableConfiguration
 from ..protocol.types import (
     GENERATION_EXPRESSION,
@@ -60,7 +62,6 @@ from ..protocol.types import (
 from ..read.scope import Scope
 from ..variant import values as variant_values
 from .stored_sql import check_constraints, parse_stored
-from .text_widths import TextWidths
 
 TEXT_TYPES = (PrimitiveType("string"), PrimitiveType("binary"))
 UPDATED = "an updated row"
@@ -131,7 +132,7 @@ class RowRules:
     generated: tuple[ComputedColumn, ...]
     timezone: str
     partition_texts: frozenset[str]
-    widths: TextWidths
+    widths: _TextWidths
     has_identity: bool
 
     @classmethod
@@ -157,7 +158,7 @@ class RowRules:
             field = next(each for each in columns.fields if each.name == column.name)
             constraints.append(_generation_constraint(field, scope, is_partition_text=field.name in texts))
         has_identity = any(find_identities(columns))
-        widths = TextWidths.of(columns)
+        widths = _TextWidths.of(columns)
         return cls(columns, tuple(constraints), generated, table.timezone, texts, widths, has_identity)
 
     @property
@@ -422,8 +423,11 @@ def _describe_value(readable: pa.RecordBatch, source: Input, row: int) -> str:
     value = variant_values.to_json(one)[0].as_py() if source.type is None else one[0].as_py()
     is_text = source.type is not None and pa.types.is_string(source.type)
     text = "NULL" if value is None else repr(value) if is_text else str(value)
-    shortened = text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]}…"
-    return f"{describe_expression(source)} = {shortened}"
+    return f"{describe_expression(source)} = {_shorten(text)}"
+
+
+def _shorten(text: str) -> str:
+    return text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]}…"
 
 
 def complete_rows(
@@ -462,3 +466,58 @@ def _first_outside(
     # The writer rejects rows with invalid JSON or raises an error for them.
     excused = set() if options.json.on_invalid == "null" else invalid
     return next((row for row, fits in enumerate(matching) if not fits.as_py() and row not in excused), None)
+
+
+@dataclass(frozen=True)
+class _TextWidths:
+    """The types of text whose width is limited, by path, which may have steps such as `element`."""
+
+    by_path: Mapping[FieldPath, Width]
+
+    @classmethod
+    def of(cls, columns: StructType) -> _TextWidths:
+        """Return the widths of columns; raises UnsupportedFeatureError for a type that cannot be parsed."""
+        return cls(dict(width for path, field in fields_of(columns) for width in _widths(path, field)))
+
+    def check(self, batch: pa.RecordBatch, locate: RowLocator, subject: str) -> None:
+        """Raise ConstraintViolationError for a value with more characters than its type allows.
+
+        See `RowConstraint.check` for `locate` and `subject`.
+        """
+        for path, width in self.by_path.items():
+            text, rows = _values(batch.column(path[0]), path[1:], row_numbers(batch.num_rows))
+            characters: Array = pc.utf8_length(text)
+            is_long: Any = pc.greater(characters, pa.scalar(width.characters))
+            position = pc.index(is_long, True).as_py()
+            if position >= 0:
+                value = text[position].as_py()
+                raise ConstraintViolationError(
+                    f"{subject} violates {width} of the column {path_text(path)}: {_shorten(value)!r} has "
+                    f"{len(value)} characters",
+                    column=".".join(path),
+                ).at(**locate(rows[position].as_py()))
+
+
+def _values(array: Array, path: FieldPath, rows: Array) -> tuple[Array, Array]:
+    if not path:
+        return array, rows
+    if pa.types.is_struct(array.type):
+        # Fields of null structs are null in the result, whatever their buffers have.
+        return _values(pc.struct_field(array, path[0]), path[1:], rows)
+    if pa.types.is_map(array.type):
+        entries = pa.ListArray.from_arrays(array.offsets, array.keys if path[0] == "key" else array.items)
+    else:
+        entries = array
+    return _values(entries.flatten(), path[1:], rows.take(pc.list_parent_indices(entries)))
+
+
+def _widths(path: FieldPath, field: StructField) -> Iterator[tuple[FieldPath, Width]]:
+    try:
+        found = widths_of(field)
+    except ValueError as error:
+        raise UnsupportedFeatureError(
+            f"cannot parse the type {field.metadata[TYPE_TEXT]!r} of the column {path_text(path)}: write "
+            "with an engine that supports it",
+            column=".".join(path),
+        ) from error
+    yield from (((*path, *inner), width) for inner, width in found.items())

@@ -22,7 +22,7 @@ from support.vectors import deleted_rows, vector_path
 import delta_variant as dv
 from delta_variant.errors import CommitConflictError
 from delta_variant.log.load import load_snapshot
-from delta_variant.write.concurrent_rows import ConcurrentRows
+from delta_variant.write.concurrency import ConcurrentRows
 
 pytestmark = pytest.mark.usefixtures("small_files_are_shredded")
 

@@ -38,7 +38,7 @@ from ...read.plan import FilePlan
 from ...read.row_tracking import with_row_ids
 from ...read.scope import Scope
 from ...storage.store import Store, TableLocation, discard
-from ...write.concurrent_moves import MovedRows
+from ...write.concurrency import MovedRows
 from ...write.malformed import locate_malformed
 from ...write.partitions import WrittenFiles, infer_shared_shredding
 from ...write.preparation import restrict_to_table
