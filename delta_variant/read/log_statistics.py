@@ -24,8 +24,7 @@ from ..protocol.statistics import bounds_at, counts_of, texts_at, widen_moments
 from ..protocol.table_configuration import TableConfiguration
 from ..protocol.types import DataType, StructField, StructType
 from ..variant.paths import normalize
-from .predicate import Leaf
-from .prune import Bounds
+from .predicate import Bounds, Leaf
 
 TextReader: TypeAlias = Callable[[Array, pa.DataType], Array]
 

@@ -22,12 +22,10 @@ from ..log.file_tables import FILES_SCHEMA, shared_nulls
 from ..log.snapshot import Snapshot
 from ..protocol.statistics import counts_of, texts_at
 from ..protocol.table_configuration import TableConfiguration
-from . import prune
 from .file_reader import FileReader
 from .log_statistics import file_bounds, partition_test
-from .predicate import Leaf, PruningPredicate, pruning_predicate_of
+from .predicate import Bounds, Leaf, PruningPredicate, pruning_predicate_of, select_units
 from .predicate import leaves as predicate_leaves
-from .prune import Bounds
 
 _LOGGER = get_logger(__name__)
 
@@ -261,9 +259,7 @@ def _select_by_stage(
 ) -> list[Array]:
     """Return the units that are left after partition values, statistics of columns, and Variant bounds."""
     ordinary = {leaf: known for leaf, known in bounds.items() if leaf.path is None}
-    return [
-        prune.select_units(pruning_predicate, count, known, partition) for known in ({}, ordinary, bounds)
-    ]
+    return [select_units(pruning_predicate, count, known, partition) for known in ({}, ordinary, bounds)]
 
 
 def _remove_bounds(files: pa.Table) -> pa.Table:
@@ -301,7 +297,7 @@ def plan_rows(file: FileReader, pruning_predicate: PruningPredicate) -> RowPlan:
 
 def _select(pruning_predicate: PruningPredicate, leaves: Sequence[Leaf], units: Units) -> list[bool]:
     bounds = {leaf: Bounds(*known) for leaf, known in zip(leaves, units.known, strict=True)}
-    mask: list[bool] = prune.select_units(pruning_predicate, len(units.rows), bounds).to_pylist()
+    mask: list[bool] = select_units(pruning_predicate, len(units.rows), bounds).to_pylist()
     return mask
 
 
