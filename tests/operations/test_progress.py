@@ -22,7 +22,7 @@ from delta_variant import _progress_bar
 from delta_variant._progress import advance, begin, observe
 from delta_variant._progress_bar import Meter, show_bar
 from delta_variant.cli.app import app
-from delta_variant.operations.audit.concurrent_checks import THREADS, check_files
+from delta_variant.operations.audit import THREADS, check_files
 
 
 @dataclass

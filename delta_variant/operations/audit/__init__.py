@@ -5,16 +5,18 @@ docs/audit-rules.md lists the rules.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, wait
 from dataclasses import dataclass, fields, replace
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import pyarrow as pa
 
 from ..._checks import to_integer
 from ..._html import html_table
 from ..._progress import advance, begin
+from ..._threads import Threads
 from ...errors import printable
 from ...execution import ROUNDS, Executor, NameFile, executor_of
 from ...log.load import load_snapshot, open_to_read, version_to_read
@@ -24,7 +26,6 @@ from ...protocol.actions import is_residual
 from ...read.rows import select_files
 from ...storage.store import Store, TableLocation
 from .bound_rules import BOUND_RULES
-from .concurrent_checks import check_files
 from .constraint_rules import CONSTRAINT_RULES, ROW_CONSTRAINT_RULES
 from .file_rules import COLUMN_RULES, FILE_RULES, ROW_RULES
 from .findings import SEVERITIES, Finding, RuleSummary, Severity, apply_rules, report, summarize
@@ -77,7 +78,7 @@ class AuditedFile:
     deleted_rows: int = 0
 
 
-AuditedFiles: TypeAlias = list[tuple[AuditedFile, list[Finding]]]
+_AuditedFiles: TypeAlias = list[tuple[AuditedFile, list[Finding]]]
 
 
 @dataclass(frozen=True)
@@ -274,7 +275,7 @@ def audit_table(
 
 def _split_checked(
     store: Store, files: Sequence[Mapping[str, Any]], since: int | Audit, data: bool
-) -> tuple[list[Mapping[str, Any]], AuditedFiles]:
+) -> tuple[list[Mapping[str, Any]], _AuditedFiles]:
     """Return the files to check, and the others with what the former audit found in them."""
     if isinstance(since, Audit) and data and not since.data:
         raise ValueError("since: expected an audit with data=True, because data=True checks rows")
@@ -323,7 +324,7 @@ def statistics_findings(subject: FileSubject) -> list[Finding]:
 
 def _audit_some(
     version: TableVersion, files: Sequence[Mapping[str, Any]], data: bool, store: Store, name: NameFile
-) -> AuditedFiles:
+) -> _AuditedFiles:
     """Audit data files of a version, rows of `Snapshot.files`, without the log."""
     log = LogSurvey(store, version.version, table=replace(version, store=store))
     return _audit_files(TableSubject(log), files, data=data)
@@ -331,13 +332,13 @@ def _audit_some(
 
 def _run_tasks(
     snapshot: Snapshot, files: Sequence[Mapping[str, Any]], data: bool, executor: Executor
-) -> AuditedFiles:
+) -> _AuditedFiles:
     groups = executor.split(files, lambda file: file["size"] or 0, rounds=ROUNDS)
     tasks = (partial(_audit_some, strip_files(snapshot), tuple(group), data) for group in groups)
     return [file for audited in executor.run("audit files", tasks) for file in audited]
 
 
-def _audit_files(subject: TableSubject, files: Iterable[Mapping[str, Any]], *, data: bool) -> AuditedFiles:
+def _audit_files(subject: TableSubject, files: Iterable[Mapping[str, Any]], *, data: bool) -> _AuditedFiles:
     chosen = list(files)
     begin("checking files", files=len(chosen), bytes_=sum(int(add["size"]) for add in chosen))
     audited = []
@@ -362,3 +363,43 @@ def _file_findings(subject: FileSubject) -> Iterator[Finding]:
     for column in subject.columns:
         findings = apply_rules((*COLUMN_RULES, *BOUND_RULES, *ROW_RULES), column)
         yield from (replace(finding, column=finding.column or column.name) for finding in findings)
+
+
+Result = TypeVar("Result")
+
+THREADS = 8
+REPORT_SECONDS = 0.2
+"""The time after which the bytes read of a file are reported, although its check goes on."""
+
+
+def check_files(files: Iterable[FileSubject], check: Callable[[FileSubject], Result]) -> Iterator[Result]:
+    """Yield the result of each check in order, and report the bytes of the files.
+
+    After an error or an interrupt, no other check begins.
+    """
+    running: dict[int, FileSubject] = {}
+    sizes: list[int] = []
+    begun: list[Future[Result]] = []
+
+    def run(file: FileSubject) -> Result:
+        running[id(file)] = file
+        try:
+            return check(file)
+        finally:
+            del running[id(file)]
+
+    with Threads(THREADS) as threads:
+        for file in files:
+            sizes.append(int(file.add["size"]))
+            begun.append(threads.submit(run, file))
+        reported = done = 0
+        for size, future in zip(sizes, begun, strict=True):
+            while not wait([future], REPORT_SECONDS).done:
+                known = (min(file.bytes_read, int(file.add["size"])) for file in list(running.values()))
+                read = done + sum(known)
+                advance(bytes_=max(read - reported, 0))
+                reported = max(read, reported)
+            done += size
+            advance(files=1, bytes_=max(done - reported, 0))
+            reported = max(done, reported)
+            yield future.result()

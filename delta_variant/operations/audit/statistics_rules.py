@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 from datetime import date, datetime, timedelta
+from math import inf
 from typing import Any, TypeAlias
 
 import msgspec
+import pyarrow as pa
 
 from ...errors import InvalidStatisticsError, MalformedLogError
 from ...log.checkpoints.reading import duplicate_statistics
@@ -23,14 +25,6 @@ from ...protocol.statistics import (
 )
 from ...protocol.types import DataType, PrimitiveType, StructType, describe
 from .findings import Rules, Violation
-from .inexact_bounds import (
-    DOUBLE,
-    FLOAT,
-    NOT_FINITE,
-    nan_above_bound,
-    not_finite,
-    outside_exact_bounds,
-)
 from .statistics_copies import SIDES, bounds_of, differences_of_copies, is_near, ordinary_columns
 from .subjects import FileSubject, TableSubject
 
@@ -45,6 +39,11 @@ MOMENTS = {
     "timestamp": re.compile(f"{DAY}([T ]{TIME})?"),
     "timestamp_ntz": re.compile(f"{DAY}([T ]{TIME})?"),
 }
+FLOAT, DOUBLE = PrimitiveType("float"), PrimitiveType("double")
+NAN = (1, 0.0)
+"""Spark orders NaN after all numbers."""
+NOT_FINITE = {"-Infinity": (0, -inf), "Infinity": (0, inf), "NaN": NAN}
+"""The bounds that Spark writes as text, in their order."""
 
 REPAIR = "run `delta-variant repair-statistics`"
 UNUSED = f"{REPAIR}; until then readers ignore it, and do not skip the file by it"
@@ -131,8 +130,8 @@ def _outside(subject: FileSubject) -> Iterator[Violation]:
     # Tight bounds next to a deletion vector need not cover all rows.
     if subject.add["deletion_vector"] is None or not subject.is_tight:
         yield from _ordinary_violations(subject, _is_outside, "does not cover", _cut_offset)
-        yield from outside_exact_bounds(subject)
-        yield from not_finite(subject, "does not cover", is_outside=True)
+        yield from _outside_exact_bounds(subject)
+        yield from _not_finite(subject, "does not cover", is_outside=True)
 
 
 def _ordinary_violations(
@@ -177,7 +176,7 @@ def _loose(subject: FileSubject) -> Iterator[Violation]:
     if subject.add["deletion_vector"] is None and subject.is_tight:
         yield from _ordinary_violations(subject, _is_loose, "is wider than")
         yield from _bounds_of_nulls(subject)
-        yield from not_finite(subject, "is wider than", is_outside=False)
+        yield from _not_finite(subject, "is wider than", is_outside=False)
 
 
 def _bounds_of_nulls(subject: FileSubject) -> Iterator[Violation]:
@@ -228,7 +227,22 @@ def is_false_null_count(subject: FileSubject, stated: int, found: int) -> bool:
     return (stated == 0 and found > 0) or (stated == subject.stats.num_records and found < stated)
 
 
-rule("AU14", "error", f"{REPAIR}; Spark skips the file by it and loses the row")(nan_above_bound)
+@rule("AU14", "error", f"{REPAIR}; Spark skips the file by it and loses the row")
+def _nan_above_bound(subject: FileSubject) -> Iterator[Violation]:
+    """Report NaN above an upper bound: it is the greatest value for Spark."""
+    computed = subject.computed
+    if not isinstance(computed, FileStatistics):
+        return
+    for path, data_type in subject.ordinary_columns:
+        stated = value_at(subject.stats.max_values, path)
+        # The kernel computes no bounds of a column with NaN.
+        is_suspect = stated is not None and value_at(computed.max_values, path) is None
+        if not is_suspect or data_type not in (FLOAT, DOUBLE) or to_comparable(stated, data_type) is None:
+            continue
+        if not subject.lacks(path) and subject.has_nan(path):
+            name = ".".join(path)
+            sentence = f"maxValues of {name} is {stated}, but a row has NaN, which Spark orders after it"
+            yield Violation(sentence, column=name)
 
 
 @rule("AU20", "error", f"{REPAIR}; some readers fail on it, others ignore it")
@@ -325,3 +339,83 @@ def _incomplete(subject: FileSubject) -> Iterator[Violation]:
 def _tight_next_to_vector(subject: FileSubject) -> Iterator[Violation]:
     if subject.add["deletion_vector"] is not None and subject.add["stats"] is not None and subject.is_tight:
         yield Violation("the bounds are marked as tight, but the file has a deletion vector")
+
+
+def _outside_exact_bounds(subject: FileSubject) -> Iterator[Violation]:
+    """Check bounds that the kernel does not compute exactly by the values in the file.
+
+    The data has NaN, infinities, years of five digits or Booleans, or the bound has microseconds.
+    """
+    computed = subject.computed
+    if not isinstance(computed, FileStatistics):
+        return
+    for path, data_type in subject.ordinary_columns:
+        of_bounds = type_of_bounds(data_type, subject.column(path))
+        for side, recorded, found in zip(SIDES, bounds_of(subject.stats), bounds_of(computed), strict=True):
+            text = value_at(recorded, path)
+            stated = to_comparable(text, of_bounds)
+            has_microseconds = isinstance(stated, datetime) and stated.microsecond % 1000 != 0
+            is_exact = value_at(found, path) is not None and not has_microseconds
+            if is_exact or stated is None or not _is_of_type(stated, subject.column(path)):
+                continue
+            extremes = subject.extremes(path)
+            extreme = extremes["max" if side == SIDES[1] else "min"]
+            if extreme.is_valid and _excludes(stated, extreme, is_upper=side == SIDES[1]):
+                name = ".".join(path)
+                value = extreme.cast(pa.string()).as_py()
+                sentence = f"{side} of {name} is {text}, which does not cover {value} in the data"
+                yield Violation(sentence, column=name)
+
+
+def _is_of_type(stated: Any, arrow_type: Any) -> bool:
+    """Return whether a bound has the type of a column whose exact bounds JSON may not be able to state."""
+    if arrow_type is None:
+        return False
+    if isinstance(stated, date):
+        is_timestamp = isinstance(stated, datetime)
+        return bool((pa.types.is_timestamp if is_timestamp else pa.types.is_date32)(arrow_type))
+    if isinstance(stated, bool):
+        return bool(pa.types.is_boolean(arrow_type))
+    return isinstance(stated, float) and bool(pa.types.is_floating(arrow_type))
+
+
+def _excludes(stated: Any, extreme: Any, *, is_upper: bool) -> bool:
+    """Return whether a bound does not cover an extreme, an Arrow scalar whose value Python may not have."""
+    margin = 0
+    if isinstance(stated, date):
+        # Upper bounds of timestamps are rounded down to milliseconds, and readers add one.
+        margin = 1000 if isinstance(stated, datetime) else 0
+        stated, found = pa.scalar(stated, extreme.type).value, extreme.value
+    else:
+        found = extreme.as_py()
+    return bool(stated + margin < found if is_upper else stated > found)
+
+
+def _not_finite(subject: FileSubject, what: str, *, is_outside: bool) -> Iterator[Violation]:
+    """Check bounds that are NaN or infinite, which only readers of Spark use."""
+    if not isinstance(subject.computed, FileStatistics):
+        return
+    for path, data_type in subject.ordinary_columns:
+        for side, recorded in zip(SIDES, bounds_of(subject.stats), strict=True):
+            stated = value_at(recorded, path)
+            if data_type not in (FLOAT, DOUBLE) or not isinstance(stated, str) or stated not in NOT_FINITE:
+                continue
+            is_upper = side == SIDES[1]
+            actual = _extreme(subject, path, is_upper=is_upper)
+            if actual is None or actual == NOT_FINITE[stated]:
+                continue
+            if (NOT_FINITE[stated] < actual) is (is_upper is is_outside):
+                name, value = ".".join(path), "NaN" if actual == NAN else actual[1]
+                yield Violation(
+                    f"{side} of {name} is {stated}, which {what} {value} in the data", column=name
+                )
+
+
+def _extreme(subject: FileSubject, path: tuple[str, ...], *, is_upper: bool) -> tuple[int, float] | None:
+    """Return the least or the greatest value of a column by its place in the order, None without a value."""
+    if subject.lacks(path):
+        return None
+    extreme = subject.extremes(path)["max" if is_upper else "min"]
+    if (is_upper or not extreme.is_valid) and subject.has_nan(path):
+        return NAN
+    return (0, extreme.as_py()) if extreme.is_valid else None
