@@ -14,8 +14,8 @@ import pyarrow as pa
 import pytest
 
 import delta_variant as dv
-from delta_variant.operations.describe import sketches
-from delta_variant.operations.describe.sketches import SIZE, Figures, Sketches, merge
+from delta_variant.operations.describe import analyze
+from delta_variant.operations.describe.analyze import SIZE, Figures, Sketches, merge
 
 FOLDER = "_delta_variant_sketches"
 STANDARD_ERROR = 1 / math.sqrt(SIZE - 2)
@@ -154,7 +154,7 @@ def test_other_schemas_have_other_records(tmp_path: Path):
 
 
 def test_a_variant_with_too_many_paths_keeps_the_estimates(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(sketches, "MAX_PATHS", 3)
+    monkeypatch.setattr(analyze, "MAX_PATHS", 3)
     table = dv.Table(tmp_path)
     for many in ({"a": 1}, {"a": 1, "b": 2, "c": 3}):
         table.append([{"few": {"a": 1, "b": 2}, "many": many}], variant_columns=["few", "many"])

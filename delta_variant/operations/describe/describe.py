@@ -1,14 +1,20 @@
-"""Say what a table or a file has: its columns and paths, with their types, fill and values."""
+"""Say what a table or a file has: its columns and paths, with their types, fill and values.
+
+Figures are those of a sample, and those of all rows where the statistics in the log prove them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from ..._arrow import SIMPLE_TYPES
 from ..._checks import to_integer
+from ..._text import quote, shorten
 from ...input.files import names_file, open_path
 from ...input.invalid_json import parse_json_columns
 from ...input.json_lines import JsonLines
@@ -18,6 +24,9 @@ from ...log.timestamps import Timestamp
 from ...protocol import properties
 from ...protocol.schema.arrow import from_arrow, variant_field
 from ...protocol.types import VARIANT, StructType, sql_type
+from ...read.aggregate import known_aggregates
+from ...read.log_statistics import file_bounds
+from ...read.predicate import Bounds, Leaf
 from ...read.query import Query
 from ...read.rows import known_rows, load_readable
 from ...read.shredded_columns import paths_of, shredded_types
@@ -25,9 +34,8 @@ from ...storage.inputs import InputFile
 from ...storage.store import TableLocation
 from ...variant.shredding import MAX_DEPTH, MAX_LEAVES, infer_shredding_schema
 from ...variant.values import parse_valid_json
-from .analyze import with_analyzed_figures
-from .exact import with_exact_figures
-from .sample import Path, Sample, choose_files, read_ranges
+from .analyze import MAX_FILES, with_analyzed_figures
+from .sample import MAX_CHARACTERS, Path, Sample, choose_files, read_ranges
 from .summary import PathSummary, Summary
 
 SAMPLE_ROWS = 10_000
@@ -108,9 +116,9 @@ def _describe_table(snapshot: Snapshot, limit: int) -> Summary:
         if len(column) == 1:
             columns[column[0], path] = name
     rows, deleted = known_rows(snapshot), count_deleted_rows(snapshot.files)
-    why = dict(reasons(snapshot, sample, variants, columns))
+    why = dict(_reasons(snapshot, sample, variants, columns))
     found = with_analyzed_figures(snapshot, sample.summaries(rows, columns, why))
-    paths = with_exact_figures(snapshot, rows, names, found)
+    paths = _with_exact_figures(snapshot, rows, names, found)
     return Summary(snapshot.uri, snapshot.version, rows, sample.rows, 0, tuple(paths), deleted_rows=deleted)
 
 
@@ -170,7 +178,7 @@ MAJORITY = 0.75
 """If more than a quarter of the values of a path have other types, its column does not make rows residual."""
 
 
-def reasons(
+def _reasons(
     snapshot: Snapshot, sample: Sample, variants: Collection[str], columns: Collection[tuple[str, Path]]
 ) -> Iterator[tuple[tuple[str, Path], str]]:
     """Yield why each path in a sample that has scalars is not in `columns`, those with a Parquet column."""
@@ -207,3 +215,91 @@ def _inferred(arrays: Sequence[Any], max_leaves: int = MAX_LEAVES) -> set[Path]:
     """Return the paths that are worth a column in a file of any size."""
     paths = paths_of(infer_shredding_schema(arrays, max_leaves=max_leaves).field.type)
     return {path for path, arrow_type in paths if not pa.types.is_struct(arrow_type)}
+
+
+FINER: Mapping[str, pa.DataType] = {
+    "tinyint": pa.decimal128(38, 18),
+    "smallint": pa.decimal128(38, 18),
+    "int": pa.decimal128(38, 18),
+    "bigint": pa.decimal128(38, 18),
+    "date": pa.timestamp("us"),
+}
+"""The types whose bounds in the log are values, and types that show whether a Variant has a finer value."""
+
+
+def _with_exact_figures(
+    snapshot: Snapshot,
+    rows: int | None,
+    columns: Mapping[str, str | None],
+    found: Iterable[tuple[tuple[str, Path], PathSummary]],
+) -> Iterator[PathSummary]:
+    """Yield summaries with the figures of all rows where the log has them.
+
+    `columns` has the SQL type of each column, None for Variants.
+    """
+    summaries = dict(found)
+    if not rows or snapshot.num_files > MAX_FILES:
+        yield from summaries.values()
+        return
+    typed = _typed_paths(snapshot, summaries)
+    for (name, path), each in summaries.items():
+        kind, expression = columns[name] if not path else typed.get((name, path)), quote(name)
+        if path:
+            expression = f"{expression}:{each.path[len(name) + 1 :]}::{kind}"
+        yield each if kind is None else _with_figures(snapshot, rows, each, expression, kind)
+
+
+def _with_figures(
+    snapshot: Snapshot, rows: int, each: PathSummary, expression: str, kind: str
+) -> PathSummary:
+    names = {"filled": f"count({expression})"}
+    if kind in SIMPLE_TYPES or kind.startswith("decimal("):
+        names |= {"min": f"min({expression})", "max": f"max({expression})"}
+    known = known_aggregates(snapshot, names)
+    figures: dict[str, Any] = {}
+    for name, value in known.items():
+        if name == "filled":
+            filled = value.as_py() / rows
+            figures |= {"filled": filled, "nulls": 1 - filled}
+        else:
+            figures[name] = _text(value)
+    others = (name for name in each.exact if name not in figures)
+    return replace(each, **figures, exact=(*others, *figures))
+
+
+def _typed_paths(
+    snapshot: Snapshot, summaries: Mapping[tuple[str, Path], PathSummary]
+) -> dict[tuple[str, Path], str]:
+    """Return the type of each path of a Variant whose bounds in all files are of one type of `FINER`."""
+    kinds = {
+        (name, path): next(iter(each.types))
+        for (name, path), each in summaries.items()
+        if path and None not in path and len(each.types) == 1 and each.types.keys() <= FINER.keys()
+    }
+    # Few paths have bounds: the first file tells.
+    for files in (snapshot.files.slice(0, 1), snapshot.files):
+        leaves = {key: _leaves(key, kind) for key, kind in kinds.items()}
+        every = [leaf for pair in leaves.values() for leaf in pair]
+        bounds = file_bounds(snapshot.configuration, files, every)
+        for key, (own, finer) in leaves.items():
+            if own not in bounds or not _are_whole(bounds[own], bounds[finer]):
+                del kinds[key]
+    return kinds
+
+
+def _leaves(key: tuple[str, Path], kind: str) -> tuple[Leaf, Leaf]:
+    (name, path) = key
+    steps: Any = path
+    return Leaf((name,), steps, SIMPLE_TYPES[kind]), Leaf((name,), steps, FINER[kind])
+
+
+def _are_whole(own: Bounds, finer: Bounds) -> bool:
+    """Return whether all files have bounds, which are the same in both types."""
+    pairs: list[Any] = [(own.min, finer.min), (own.max, finer.max)]
+    equal = (pc.equal(values.cast(others.type), others) for values, others in pairs)
+    return all(pc.all(pc.fill_null(each, False)).as_py() for each in equal)
+
+
+def _text(value: Any) -> str | None:
+    text = value.cast(pa.string()).as_py()
+    return None if text is None else shorten(text, MAX_CHARACTERS)
