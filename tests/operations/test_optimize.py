@@ -21,7 +21,7 @@ from support.tables import append_events, read_by_id, read_commit
 import delta_variant as dv
 from delta_variant.errors import CommitConflictError, ExpressionError
 from delta_variant.log.load import load_snapshot
-from delta_variant.operations.optimize.sort_order import places_on_curve
+from delta_variant.operations.optimize.sorting import places_on_curve
 
 
 def write(table: Path, texts: list[str | None], first: int = 0, **options: Any) -> None:

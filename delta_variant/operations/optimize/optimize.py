@@ -46,8 +46,7 @@ from ...write.rewrite import RewrittenFiles, commit_rewrite
 from ...write.router import ResidualFiles, write_files
 from ...write.stored_rows import StoredRows
 from .layout import Bin, FileGroup, LeafPath, is_large, plan_bins, plan_group, read_or_copy_files, read_rows
-from .sort_order import PLACE_BITS, SortOrder, orders_on_curve
-from .sorting import SortedRun, sort_into_runs
+from .sorting import PLACE_BITS, SortedRun, SortOrder, orders_on_curve, sort_into_runs
 
 Rows: TypeAlias = "pa.RecordBatch | StoredRows"
 
