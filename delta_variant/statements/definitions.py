@@ -16,9 +16,17 @@ from ..expressions.types import read_column_type
 from ..log.commit_context import CommitResult
 from ..log.load import load_latest
 from ..log.snapshot import Snapshot
-from ..operations.alter.columns import change_type, column_type, drop_column, rename_column
+from ..operations.alter.columns import (
+    Addition,
+    Position,
+    add_fields,
+    change_field,
+    change_type,
+    column_type,
+    drop_column,
+    rename_column,
+)
 from ..operations.alter.constraints import add_constraint, drop_constraint, has_constraint
-from ..operations.alter.positions import Addition, Position, add_fields, change_field
 from ..operations.alter.table_properties import set_properties, unset_properties
 from ..operations.convert import convert_in_place
 from ..operations.create import create_table
