@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from .operations.audit import Audit, audit_table
     from .operations.audit.findings import Finding
     from .operations.changes import read_changes
-    from .operations.checkpoint import write_checkpoint
     from .operations.clone import CloneResult, clone
     from .operations.convert import convert
     from .operations.create import create_table
@@ -36,9 +35,14 @@ if TYPE_CHECKING:
     from .operations.file_repair import FileRepairResult, repair_files
     from .operations.file_stats import file_stats
     from .operations.history import HistoryEntry, history
-    from .operations.legacy.migration import Migration, migrate_legacy
-    from .operations.log_cleanup import LogCleanupResult, clean_up_log
-    from .operations.log_repair import LogRepairResult, repair_log
+    from .operations.legacy import Migration, migrate_legacy
+    from .operations.log_maintenance import (
+        LogCleanupResult,
+        LogRepairResult,
+        clean_up_log,
+        repair_log,
+        write_checkpoint,
+    )
     from .operations.merge.builder import Merge, merge
     from .operations.optimize.optimize import OptimizeResult, optimize
     from .operations.read import read_table
@@ -170,7 +174,6 @@ _LAZY = {
     "operations.audit": ("Audit", "audit_table"),
     "operations.audit.findings": ("Finding",),
     "operations.changes": ("read_changes",),
-    "operations.checkpoint": ("write_checkpoint",),
     "operations.clone": ("CloneResult", "clone"),
     "operations.convert": ("convert",),
     "operations.create": ("create_table",),
@@ -182,9 +185,14 @@ _LAZY = {
     "operations.file_repair": ("FileRepairResult", "repair_files"),
     "operations.file_stats": ("file_stats",),
     "operations.history": ("HistoryEntry", "history"),
-    "operations.legacy.migration": ("Migration", "migrate_legacy"),
-    "operations.log_cleanup": ("LogCleanupResult", "clean_up_log"),
-    "operations.log_repair": ("LogRepairResult", "repair_log"),
+    "operations.legacy": ("Migration", "migrate_legacy"),
+    "operations.log_maintenance": (
+        "LogCleanupResult",
+        "LogRepairResult",
+        "clean_up_log",
+        "repair_log",
+        "write_checkpoint",
+    ),
     "operations.merge.builder": ("Merge", "merge"),
     "operations.optimize.optimize": ("OptimizeResult", "optimize"),
     "operations.read": ("read_table",),

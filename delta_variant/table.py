@@ -36,7 +36,6 @@ from .operations.alter.table_properties import set_properties as _set_properties
 from .operations.alter.table_properties import unset_properties as _unset_properties
 from .operations.audit import audit_table as _audit_table
 from .operations.changes import read_changes as _read_changes
-from .operations.checkpoint import write_checkpoint as _write_checkpoint
 from .operations.clone import clone as _clone
 from .operations.create import create_table as _create_table
 from .operations.delete import delete as _delete
@@ -47,8 +46,9 @@ from .operations.drop_feature import drop_feature as _drop_feature
 from .operations.file_repair import repair_files as _repair_files
 from .operations.file_stats import file_stats as _file_stats
 from .operations.history import history as _history
-from .operations.log_cleanup import clean_up_log as _clean_up_log
-from .operations.log_repair import repair_log as _repair_log
+from .operations.log_maintenance import clean_up_log as _clean_up_log
+from .operations.log_maintenance import repair_log as _repair_log
+from .operations.log_maintenance import write_checkpoint as _write_checkpoint
 from .operations.merge.builder import merge as _merge
 from .operations.optimize.optimize import optimize as _optimize
 from .operations.read import read_table as _read_table

@@ -19,8 +19,7 @@ from .operations.audit.findings import RuleSummary, Severity
 from .operations.audit.sampling import AuditSample
 from .operations.describe.summary import PathSummary
 from .operations.history import History
-from .operations.legacy.files import FilePath
-from .operations.legacy.migration import MigratedFile, NewShredding
+from .operations.legacy import FilePath, MigratedFile, NewShredding
 from .operations.optimize.layout import FileGroup
 from .operations.statistics_repair import FileRepair
 from .protocol.actions import DomainMetadata, Metadata, Protocol, Txn

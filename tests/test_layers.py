@@ -97,7 +97,7 @@ KIT_OWNERS = {
     "typer": {"command"},
 }
 
-ENTRY_POINTS = {"", "functions", "operations.legacy", "spark", "typing"}
+ENTRY_POINTS = {"", "functions", "spark", "typing"}
 
 LIBRARY = Rules("delta_variant", LAYERS, OWNERS, ENTRY_POINTS)
 KIT = Rules("delta_variant_conformance", (), KIT_OWNERS)

@@ -25,8 +25,8 @@ from delta_variant.errors import (
     UnsupportedFeatureError,
     VersionNotFoundError,
 )
-from delta_variant.operations.checkpoint import write_checkpoint
 from delta_variant.operations.drop_feature import plan_drop_feature
+from delta_variant.operations.log_maintenance import write_checkpoint
 from delta_variant.protocol.actions import Protocol
 from delta_variant.protocol.clustering import NO_CLUSTERING
 from delta_variant.protocol.features import FEATURES, without_feature

@@ -39,7 +39,7 @@ UNIQUE_IDS = ("80a083e8-7026-4e79-81be-64bd76c43a11", "3a0d65cd-4056-49b8-937b-9
 @pytest.fixture(autouse=True)
 def noon(monkeypatch: pytest.MonkeyPatch) -> None:
     """Set the clock of explicit cleanups."""
-    monkeypatch.setattr("delta_variant.operations.log_cleanup.now", lambda: NOW)
+    monkeypatch.setattr("delta_variant.operations.log_maintenance.now", lambda: NOW)
 
 
 def set_time(file: Path, time: int) -> None:

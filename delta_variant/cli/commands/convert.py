@@ -11,7 +11,7 @@ from ..._text import count, size_text
 from ...data_file.options import FileOptions
 from ...operations.clone import clone as clone_table
 from ...operations.convert import convert as convert_to_table
-from ...operations.legacy.migration import MigratedFile, Migration, migrate_legacy
+from ...operations.legacy import MigratedFile, Migration, migrate_legacy
 from ..inputs import Intake
 from ..interrupts import all_or_nothing
 from ..options import (

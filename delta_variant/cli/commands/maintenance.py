@@ -12,11 +12,10 @@ import typer
 from ..._text import count, path_text, size_text
 from ...data_file.options import FileOptions
 from ...log.commit_context import CommitResult
-from ...operations.checkpoint import write_checkpoint
 from ...operations.describe.analyze import analyze as analyze_files
 from ...operations.history import HistoryEntry, parameters_text
 from ...operations.history import history as history_of
-from ...operations.log_cleanup import plan_log_cleanup, run_log_cleanup
+from ...operations.log_maintenance import plan_log_cleanup, run_log_cleanup, write_checkpoint
 from ...operations.optimize.layout import LeafPath
 from ...operations.optimize.optimize import OptimizeResult
 from ...operations.optimize.optimize import optimize as optimize_table
