@@ -28,7 +28,7 @@ from .tasks import TaskTable, freeze_modules
 TASKS = 8
 """The number of tasks of a read that is worth them: a reader does not know the number of cores."""
 
-TASK_BYTES = 1 << 20
+TASK_BYTES = 2 << 20
 TASK_FILES = 100
 """The bytes, and the files, that are read in about the time that a task takes to start."""
 
