@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -23,7 +23,6 @@ from ..storage.store import TableLocation, missing_folders, open_store, remove_i
 from .credentials import session_options
 from .locations import SHARED
 from .monitoring import Monitor
-from .probe import NOT_FOUND, probe_function
 from .queries.table_names import resolve_table
 from .running import parallelism
 from .task_errors import SAME_PACKAGE, explain_missing_package, restore_errors
@@ -174,7 +173,7 @@ def check_cluster(spark: SparkSession, table: TableLocation) -> ClusterCheck:
             return _check(
                 spark,
                 store.uri,
-                lambda seconds: probe_function(store.uri, sent, folder, package_version(), seconds),
+                lambda seconds: _probe_function(store.uri, sent, folder, package_version(), seconds),
             )
     finally:
         # `vacuum` removes what remains. The error of the check says more than that of its end.
@@ -186,7 +185,7 @@ def check_cluster(spark: SparkSession, table: TableLocation) -> ClusterCheck:
 
 def _check(spark: SparkSession, uri: str, probe_for: Callable[[float], Callable[[int], str]]) -> ClusterCheck:
     """Run a probe, made for the seconds that it lasts, on all executors, and compare with the driver."""
-    driver = _report(json.loads(probe_function("", None, "", "", 0)(0)), clock=0.0, storage="")
+    driver = _report(json.loads(_probe_function("", None, "", "", 0)(0)), clock=0.0, storage="")
     expected, found = _count_executors(spark), dict[tuple[str, int], WorkerReport]()
     try:
         for seconds in HOLD_SECONDS:
@@ -288,3 +287,93 @@ def _unknown(uri: str, executors: tuple[WorkerReport, ...], expected: int | None
             f"whether {unchecked} of {len(executors)} executors can open {uri}, because they have another "
             "version of delta_variant, or none: check again after the installation"
         )
+
+
+NOT_FOUND = "the file is missing"
+"""The value of `storage` in the report of an executor that does not find the file of the driver."""
+
+
+def _probe_function(
+    uri: str, storage_options: Mapping[str, str] | None, folder: str, version: str, seconds: float
+) -> Callable[[int], str]:
+    """Return a function that reports the process that runs it, for a Python UDF.
+
+    Args:
+        uri: The location of a table.
+        storage_options: The options of its store.
+        folder: A folder below it, with a file `driver` whose content is the name of the folder. Empty to
+            leave the store out.
+        version: The version of this package on the driver. Another version does not open the store.
+        seconds: How long the function occupies its task slot, so that other tasks run on other executors.
+
+    Returns:
+        A function of the number of the task. It returns an object in JSON with the fields of a
+        `WorkerReport`, except that `clock` is the time since the epoch, and `daemon` is added: the process
+        that starts the Python workers of the executor.
+    """
+
+    # Spark sends a function within a function by value, which an executor can run without this package.
+    def probe(number: int) -> str:
+        import calendar
+        import json
+        import os
+        import platform
+        import socket
+        import sys
+        import time
+
+        clock = time.time()
+        months = [calendar.timegm((time.gmtime().tm_year, month, 1, 0, 0, 0)) for month in (1, 7)]
+        offsets = sorted({time.localtime(month).tm_gmtoff for month in months})
+        report = {
+            "host": socket.gethostname(),
+            "process": os.getpid(),
+            "daemon": os.getppid(),
+            "python": platform.python_version(),
+            "executable": sys.executable,
+            "timezone": "/".join(f"UTC{offset / 3600:+g}" for offset in offsets),
+            "clock": clock,
+            **find_package(),
+        }
+        name = f"{report['host']}-{report['process']}-{number}"
+        is_comparable = folder and report["package"] == version and report["import_error"] is None
+        report["storage"] = look_into_store(name) if is_comparable else None
+        time.sleep(seconds)
+        return json.dumps(report)
+
+    def find_package() -> dict[str, str | None]:
+        import hashlib
+        from importlib import import_module
+        from importlib.metadata import PackageNotFoundError
+        from importlib.metadata import version as version_of
+        from pathlib import Path
+
+        found: dict[str, str | None] = {"package": None, "build": None, "import_error": None}
+        try:
+            found["package"] = version_of("delta-variant")
+        except PackageNotFoundError:
+            found["package"] = "unknown"
+        try:
+            package = import_module("delta_variant.spark")
+            import_module("delta_variant._native")
+        except ImportError as error:
+            return {**found, "import_error": f"{type(error).__name__}: {error}"}
+        digest = hashlib.sha256()
+        for path in sorted(Path(package.__path__[0]).parent.rglob("*.py")):
+            digest.update(path.read_bytes())
+        return {**found, "build": digest.hexdigest()[:12]}
+
+    def look_into_store(name: str) -> str:
+        from importlib import import_module
+
+        storage = import_module("delta_variant.storage.store")
+        try:
+            store = storage.open_store(uri, storage_options)
+            if storage.read_if_present(store, f"{folder}/driver") != folder.encode():
+                return NOT_FOUND
+            storage.put(store, f"{folder}/{name}", b"")
+        except Exception as error:  # Any error is a finding.
+            return str(error) or repr(error)
+        return ""
+
+    return probe

@@ -29,7 +29,7 @@ from delta_variant.errors import (
 )
 from delta_variant.protocol.actions import CommitInfo
 from delta_variant.spark.data_source import DeltaVariantSource
-from delta_variant.spark.following import Follower, Position, Tolerance
+from delta_variant.spark.stream_sources import Follower, Position, Tolerance
 
 TOLERANCES: list[Tolerance | None] = [None, "ignore_deletes", "ignore_changes", "skip_change_commits"]
 DELTA_NAMES = {

@@ -29,8 +29,8 @@ from delta_variant.errors import (
 )
 from delta_variant.expressions.tree import Extraction
 from delta_variant.spark.data_source import DeltaVariantSource
-from delta_variant.spark.following import Position
 from delta_variant.spark.sources import BatchSource
+from delta_variant.spark.stream_sources import Position
 from delta_variant.spark.task_errors import TaskError
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=timezone.utc)

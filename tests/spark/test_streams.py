@@ -29,8 +29,8 @@ from delta_variant.errors import AmbiguousWriteError, SchemaError, UnsupportedFe
 from delta_variant.operations import write as write_operation
 from delta_variant.spark.attempts import Attempt, Job
 from delta_variant.spark.engine import RecalledTables, recall
-from delta_variant.spark.following import Follower, Position
 from delta_variant.spark.stream_sinks import query_of
+from delta_variant.spark.stream_sources import Follower, Position
 from delta_variant.storage import store
 from delta_variant.storage.store import open_store, put
 

@@ -28,19 +28,16 @@ from ...storage.store import RememberedTable, open_store
 from ..columns import to_spark
 from ..credentials import session_options
 from ..monitoring import Monitor
-from ..readers import FileReader, groups_of_table
-from ..reading import read_changes
+from ..readers import LenientQuery, QueryReader, groups_of_table
+from ..reading import read_changes, scan, unsupported_by_scan
 from ..running import check_session, is_case_sensitive, parallelism, run_task, session_timezone
-from ..scanning import scan, unsupported_by_scan
 from ..tasks import TaskTable
 from .file_metadata import check_file_metadata, has_file_metadata, without_file_metadata
-from .lenient import LenientQuery
-from .parsing import parse_query
-from .parts import Query
+from .parsing import literals_of, parse_query, with_values
+from .parts import Changes, Query, escape, field, field_name, name_changes, replace_tables
 from .rewriting import Rewriting, TableRead, rewrite
 from .statements import SparkStatements
 from .table_names import View, find_source, full_name
-from .text import Changes, escape, field, field_name, literals_of, name_changes, replace_tables, with_values
 from .views import ViewExpander
 
 _LOGGER = get_logger(__name__)
@@ -135,17 +132,6 @@ def sql(
     except AnalysisException as error:
         check_file_metadata(parsed, str(error))
         raise
-
-
-@dataclass(frozen=True)
-class QueryReader(FileReader):
-    """Reads groups of files of a table for a query that is bound already."""
-
-    bound: LenientQuery
-
-    @property
-    def query(self) -> LenientQuery:
-        return self.bound
 
 
 @dataclass(frozen=True)

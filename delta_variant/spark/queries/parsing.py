@@ -14,6 +14,7 @@ from sqlglot import exp
 from sqlglot.tokenizer_core import TokenType
 
 from ...errors import ExpressionError
+from ...expressions.literals import literal_text
 from ...expressions.parse import parse, parse_stages
 from ...expressions.tree import Expression, Name, walk
 from .parts import Conjunct, Extract, Item, Query, Scope, Span, TableReference, splice
@@ -78,6 +79,28 @@ def parse_query(text: str, parameters: Mapping[str, str] | Sequence[str] = ()) -
     if is_query and all(_is_at_its_place(each, text) for each in _written(root)):
         return _Finder(text, root, tokens, parameters).query()
     return Query(text, [*tables_of_tokens(tokens)], [], [], [], [], [], {})
+
+
+def literals_of(args: Any) -> dict[str, str] | list[str]:
+    """Return the SQL text of parameters, without those that have none."""
+    if isinstance(args, Mapping):
+        texts = {name: literal_text(value) for name, value in args.items()}
+        return {name: text for name, text in texts.items() if text is not None}
+    found = [literal_text(value) for value in args or []]
+    # Without one, the positions of the others would change.
+    return [] if None in found else [str(each) for each in found]
+
+
+def with_values(text: str, parameters: Mapping[str, str] | Sequence[str]) -> str | None:
+    """Return a text with the values of its parameters in their place, None unless all are known."""
+    if not parameters:
+        return None
+    try:
+        found = dict(QueryTokens(text, Dialect().tokenize(text)).parameters((0, len(text)), parameters))
+    except PARSER_ERRORS:
+        return None
+    values = {span: value for span, value in found.items() if value is not None}
+    return splice(text, values) if len(values) == len(found) else None
 
 
 def _written(root: Any) -> Iterator[Any]:

@@ -1,14 +1,18 @@
-"""The parts of a query, each with its position in the text.
+"""The parts of a query of Spark SQL, each with its position in the text, and replacements of them.
 
 The text of a query is never generated: a caller replaces some parts and keeps the rest as it is.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 import msgspec
 
+from ..._text import quote
+from ...expressions.lexer import Cursor, GrammarError, parts_of_name
+from ...expressions.literals import string_value
 from ...expressions.tree import Expression
 
 Span = tuple[int, int]
@@ -131,3 +135,126 @@ class Query(msgspec.Struct):
     names: list[tuple[int, str]]
     qualifiers: list[tuple[tuple[int, ...], tuple[str, ...]]]
     implicit: dict[Span, str]
+
+
+def field_name(reference: int) -> str:
+    """Return the name of the DataFrame of a table reference."""
+    return f"t{reference}"
+
+
+def field(reference: int) -> str:
+    """Return the text for the DataFrame of a table reference."""
+    return f"{{{field_name(reference)}}}"
+
+
+def replace_tables(query: Query, sources: Mapping[int, str], others: Mapping[Span, str]) -> str:
+    """Return the text of a query for `spark.sql` with other sources in place of tables.
+
+    `others` are further replacements by their span.
+    """
+    replacements = dict(others)
+    for number, source in sources.items():
+        table, qualifiers = query.tables[number], [*_qualifiers(query, query.tables[number])]
+        name = ".".join(table.parts) if qualifiers and _is_hidden(query, number) else table.parts[-1]
+        alias = f" AS {quote(name)}" if table.takes_alias else ""
+        replacements[table.span] = f"{source}{alias}"
+        for first, last, end in qualifiers:
+            if not is_within(first, others):
+                is_last = name == table.parts[-1]
+                replacements[first, (last if is_last else end) - 1] = "" if is_last else f"{quote(name)}."
+    return splice(query.text, replacements, escape)
+
+
+def escape(text: str) -> str:
+    """Return a text in which no brace begins a field."""
+    return text.replace("{", "{{").replace("}", "}}")
+
+
+def _is_hidden(query: Query, reference: int) -> bool:
+    """Return whether another source has the last part of a table's name where columns name the table."""
+    name = query.tables[reference].parts[-1].lower()
+    own = [number for number, each in enumerate(query.scopes) if reference in each.sources.values()]
+    others = [
+        number
+        for number, each in enumerate(query.scopes)
+        if name in each.sources and each.sources[name] != reference
+    ]
+    if not own:
+        return bool(others)
+    return any(
+        one in _enclosing(query, other) or other in _enclosing(query, one) for one in own for other in others
+    )
+
+
+def _enclosing(query: Query, scope: int | None) -> Iterator[int]:
+    while scope is not None:
+        yield scope
+        scope = query.scopes[scope].parent
+
+
+def _qualifiers(query: Query, table: TableReference) -> Iterator[tuple[int, int, int]]:
+    """Yield where columns name the table with its schema: where that begins, its last part, and the column.
+
+    The longest name wins, as in Spark.
+    """
+    if table.alias is not None:
+        return
+    for starts, parts in query.qualifiers:
+        for length in range(min(len(table.parts), len(parts) - 1), 1, -1):
+            if _lower(parts[:length]) == _lower(table.parts[-length:]):
+                yield starts[0], starts[length - 1], starts[length]
+                break
+
+
+def _lower(parts: Sequence[str]) -> list[str]:
+    return [part.lower() for part in parts]
+
+
+FUNCTION = "table_changes"
+NAME = "table changes {}"
+
+
+class Changes(NamedTuple):
+    """A call of `table_changes`: the table, and the first and the last version, or their timestamps."""
+
+    table: tuple[str, ...]
+    start: int | str
+    end: int | str | None
+
+
+def name_changes(text: str) -> tuple[str, Mapping[str, Changes]]:
+    """Return a query with a name in place of each call of `table_changes`, and the calls by name."""
+    cursor, calls, names = Cursor(text), dict[str, Changes](), dict[Span, str]()
+    try:
+        while (token := cursor.token).kind != "end":
+            if token.word != FUNCTION or cursor.following.text != "(":
+                cursor.take()
+                continue
+            name = NAME.format(len(calls))
+            calls[name] = _call(cursor)
+            names[token.start, cursor.position - 1] = f"`{name}`"
+    except GrammarError:
+        # Spark has the error for a text that has no tokens, or for a call with other arguments.
+        return text, {}
+    return splice(text, names), calls
+
+
+def _call(cursor: Cursor) -> Changes:
+    cursor.take()
+    cursor.expect("(")
+    if cursor.token.kind != "string":
+        cursor.fail("a string")
+    table = parts_of_name(string_value(cursor.take()))
+    cursor.expect(",")
+    start = _version(cursor)
+    end = _version(cursor) if cursor.accept(",") else None
+    cursor.expect(")")
+    return Changes(table, start, end)
+
+
+def _version(cursor: Cursor) -> int | str:
+    if cursor.token.kind == "string":
+        return string_value(cursor.take())
+    if not cursor.token.text.isdecimal():
+        cursor.fail("a version or a timestamp")
+    return int(cursor.take().text)

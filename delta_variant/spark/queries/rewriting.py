@@ -31,8 +31,7 @@ from ...expressions.tree import (
 from ...expressions.types import kind_of, type_name
 from ...read.scope import Scope
 from .column_names import Group, Layout, Names, Origin, Path, Slot
-from .parts import Extract, Item, Query, Span, is_within
-from .text import escape, field, replace_tables
+from .parts import Extract, Item, Query, Span, escape, field, is_within, replace_tables
 
 CONSTANT = Literal(pa.scalar(True))
 """The column of rows of which the query reads none."""
