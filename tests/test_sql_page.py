@@ -18,13 +18,12 @@ import delta_variant as dv
 from delta_variant._arrow import SIMPLE_TYPES
 from delta_variant.errors import ExpressionError
 from delta_variant.expressions.bind import FUNCTIONS, FUNCTIONS_OF_TIME
-from delta_variant.expressions.constructors import CONSTRUCTORS
 from delta_variant.expressions.forms import FORMS, PREDICATES
 from delta_variant.expressions.grammar import OPERATORS
 from delta_variant.expressions.parse import parse, parse_type
 from delta_variant.expressions.scalars import SCALAR_FUNCTIONS
 from delta_variant.expressions.types import PARAMETRIC_TYPES
-from delta_variant.expressions.variant_functions import VARIANT_FUNCTIONS
+from delta_variant.expressions.variant_calls import CONSTRUCTORS, VARIANT_FUNCTIONS
 
 PAGE = Page("docs/reference/sql.md")
 CODE = re.compile(r"``\s?(.+?)\s?``|`([^`]+)`")

@@ -27,7 +27,6 @@ from .coercion import (
     unify,
     variant_error,
 )
-from .constructors import CONSTRUCTORS, bind_constructor
 from .division import quotient_type, remainder_type
 from .evaluate import ARITHMETIC, call_kernel, constant_of
 from .names import NameScope
@@ -52,7 +51,7 @@ from .tree import (
     output_type,
 )
 from .types import MAX_PRECISION, NUMERIC, Kind, as_decimal, kind_of, type_name
-from .variant_functions import VARIANT_FUNCTIONS, bind_variant_function
+from .variant_calls import CONSTRUCTORS, VARIANT_FUNCTIONS, bind_constructor, bind_variant_function
 
 COMPARABLE: frozenset[Kind] = NUMERIC | {"string", "boolean", "binary", "date", "timestamp", "timestamp_ntz"}
 

@@ -9,13 +9,11 @@ import msgspec
 
 from .._checks import nearest
 from ..variant.paths import parse_pattern
-from .constructors import CONSTRUCTORS
 from .lexer import GrammarError
 from .scalars import SCALAR_FUNCTIONS
 from .tree import ELEMENT, TRIED, Call, Cast, Expression, Literal, Path
 from .types import type_of_text
-from .variant_functions import VARIANT_FUNCTIONS
-from .variant_paths import Step
+from .variant_calls import CONSTRUCTORS, VARIANT_FUNCTIONS
 
 TABLE_FUNCTIONS = ("variant_explode", "variant_explode_outer")
 AGGREGATES = ("count", "max", "min")
@@ -79,7 +77,7 @@ def _remedy(name: str) -> str:
     )
 
 
-def extend(operand: Expression, steps: tuple[Step, ...]) -> Expression:
+def extend(operand: Expression, steps: tuple[str | int | None, ...]) -> Expression:
     """Return the path of more steps into an expression."""
     if isinstance(operand, Path) and None not in operand.path:
         return Path(operand.operand, operand.path + steps)

@@ -13,9 +13,9 @@ from .._arrow import Array
 from ..errors import ExpressionError
 from ..variant.moments import UTC
 from .cast import can_cast, cast_scalar, cast_values
-from .constructors import CONSTRUCTORS
 from .tree import Cast, Column, Expression, Extraction, Field, Literal, describe, output_type
 from .types import MAX_PRECISION, NUMERIC, Kind, as_decimal, fields_of, kind_of, type_name, with_fields
+from .variant_calls import CONSTRUCTORS
 
 # Functions that return their operands, which have the common type of all of them, even if a literal would fit
 # into that of the columns.

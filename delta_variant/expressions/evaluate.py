@@ -40,7 +40,7 @@ from .tree import (
     output_type,
 )
 from .types import kind_of
-from .variant_functions import apply
+from .variant_calls import apply
 
 Values: TypeAlias = Any
 

@@ -30,7 +30,7 @@ from ..log.snapshot import Snapshot
 from ..log.transaction import create_table as commit_table
 from ..protocol.actions import AddFile, encode_path
 from ..protocol.schema.arrow import from_arrow, variant_field
-from ..protocol.schema.merging import merge
+from ..protocol.schema.evolution import merge
 from ..protocol.schema.partition_values import parse_folders, partition_value_from_string
 from ..protocol.statistics import Path
 from ..protocol.table_configuration import TableConfiguration

@@ -35,7 +35,7 @@ from ..protocol import features, properties
 from ..protocol.actions import CLUSTERING_DOMAIN, ROW_TRACKING_DOMAIN, DomainMetadata, Metadata, is_absolute
 from ..protocol.clustering import decode_clustering_columns
 from ..protocol.schema.arrow import to_arrow_type
-from ..protocol.schema.widening import without_type_changes
+from ..protocol.schema.evolution import without_type_changes
 from ..protocol.table_configuration import TableConfiguration
 from ..protocol.types import TYPE_CHANGES, StructType, fields_of
 from ..read.file_reader import FileEntry, FileReader, TableReader

@@ -20,10 +20,10 @@ from .features import FEATURES, FindUnsupported, TableFeature
 from .identity_columns import find_identities
 from .properties import ColumnMappingMode, TableProperty
 from .schema.column_mapping import physical_name, physical_schema
+from .schema.evolution import check_type_changes
 from .schema.json_text import parse as parse_schema
 from .schema.paths import resolve
 from .schema.rules import check_consistent, remove_void
-from .schema.widening import check_type_changes
 from .types import DataType, StructField, StructType, primitive_kinds_of
 
 T = TypeVar("T")

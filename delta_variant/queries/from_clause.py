@@ -10,10 +10,9 @@ import pyarrow as pa
 from ..errors import ExpressionError
 from ..expressions.tree import Call, Expression, Name, Path, transform, walk
 from ..read.scope import Scope
-from .joins import Joined, Side
 from .relations import StoredRows
-from .resolving import Context, Resolver
-from .sources import Exploded, Sorted
+from .resolving import Context, Resolver, View, ViewColumn, all_of
+from .sources import Exploded, Joined, Side, Sorted
 from .syntax import (
     Derived,
     Explode,
@@ -26,7 +25,6 @@ from .syntax import (
     TableName,
     marked_number,
 )
-from .views import View, ViewColumn, all_of
 
 PARTS = ("pos", "key", "value")
 """The columns of `variant_explode`."""

@@ -18,8 +18,8 @@ from ..expressions.tree import Column, Expression, inputs
 from ..expressions.types import kind_of
 from ..protocol.schema.arrow import to_arrow_type
 from ..protocol.schema.column_mapping import physical_name
+from ..protocol.schema.evolution import types_before
 from ..protocol.schema.partition_values import partition_value_from_string
-from ..protocol.schema.widening import types_before
 from ..protocol.statistics import bounds_at, counts_of, texts_at, widen_moments
 from ..protocol.table_configuration import TableConfiguration
 from ..protocol.types import DataType, StructField, StructType

@@ -16,9 +16,12 @@ from ..expressions.lexer import GrammarError, parsing
 from ..operations.merge.plan import When as Matched
 from ..storage.store import TableLocation
 from .changes import Assignments, Delete, Insert, Merge, Update, When
-from .definitions import Create, alteration, convert_table
 from .grammar import StatementGrammar
-from .maintenance import (
+from .session import Session, Statement, Target, Text
+from .tables import (
+    Create,
+    alteration,
+    convert_table,
     optimize_table,
     restore_table,
     show_columns,
@@ -27,7 +30,6 @@ from .maintenance import (
     show_properties,
     vacuum_table,
 )
-from .session import Session, Statement, Target, Text
 
 SHOWS_COLUMNS = ("describe [table]", "desc [table]")
 """The words of a statement that Spark runs itself, because it also has views and other tables."""

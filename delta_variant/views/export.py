@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
@@ -19,7 +19,7 @@ from .._arrow import total
 from .._checks import check_option, options_of
 from .._progress import advance, begin
 from .._threads import Threads
-from ..data_file.reader import open_file
+from ..data_file.reader import NativeFile, open_file
 from ..errors import CommitConflictError, SchemaError, TableExistsError
 from ..execution import new_name
 from ..log import transaction
@@ -32,6 +32,7 @@ from ..protocol.actions import AddFile, Format, Metadata, encode_path
 from ..protocol.schema.arrow import from_arrow, to_arrow
 from ..protocol.schema.json_text import to_json
 from ..protocol.schema.rules import check_new, check_partition_columns
+from ..protocol.statistics import FileStatistics, from_report
 from ..protocol.table_configuration import TableConfiguration
 from ..read.file_reader import FileEntry, files_of
 from ..read.rows import load_readable
@@ -49,7 +50,6 @@ from ..storage.store import (
 from ..write.commit import NOT_COMMITTED
 from ..write.preparation import load_existing
 from .files import View, ViewFile
-from .footer_statistics import footer_statistics, leaves_of
 from .shape import check_strict, plain_columns
 
 NO_FILES = pa.Table.from_batches([], FILES_SCHEMA)
@@ -331,7 +331,7 @@ class _Written(NamedTuple):
 def _write(plan: _Plan, entries: Sequence[FileEntry], paths: Sequence[str]) -> list[_Written]:
     view, store, keys = plan.view, plan.store, _keys_of_source(plan.added).to_pylist()
     indexed = {tuple(field.name for field in chain) for chain in plan.after.stats_columns}
-    leaves = [leaf for leaf in leaves_of(view.shape.file_schema) if leaf.path in indexed]
+    leaves = [leaf for leaf in _leaves_of(view.shape.file_schema) if leaf.path in indexed]
     rewriting = Lock()
     begin("exporting", files=len(entries), bytes_=total(plan.added["size"]))
 
@@ -355,7 +355,7 @@ def _write(plan: _Plan, entries: Sequence[FileEntry], paths: Sequence[str]) -> l
             size=file.size,
             modification_time=now(),
             data_change=True,
-            stats=footer_statistics(open_file(store, path), leaves).to_json(),
+            stats=_footer_statistics(open_file(store, path), leaves).to_json(),
             tags={PATH_TAG: source, **({VECTOR_TAG: vector} if vector else {})},
         )
         return _Written(add, file.rewritten is not None)
@@ -400,3 +400,63 @@ def _commit(plan: _Plan, adds: Sequence[AddFile], context: CommitContext) -> int
     return transaction.replace_files(
         plan.present, plan.removed, adds, context=context, reads=reads, after=plan.after
     )
+
+
+class _Leaf(NamedTuple):
+    """A leaf column of a file: its position, its path, which is empty in lists and maps, and its type."""
+
+    position: int
+    path: tuple[str, ...]
+    type: Any
+
+
+def _leaves_of(schema: pa.Schema) -> list[_Leaf]:
+    leaves = (leaf for field in schema for leaf in _walk(field, ()))
+    return [_Leaf(position, *leaf) for position, leaf in enumerate(leaves)]
+
+
+def _walk(field: pa.Field[Any], parents: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Any]]:
+    path, arrow_type = (*parents, field.name), field.type
+    if not pa.types.is_nested(arrow_type):
+        yield path, arrow_type
+    for number in range(arrow_type.num_fields):
+        for found, leaf in _walk(arrow_type.field(number), path):
+            yield (found if pa.types.is_struct(arrow_type) else ()), leaf
+
+
+class _Report(NamedTuple):
+    """The statistics of a leaf, as the kernel reports them."""
+
+    path: tuple[str, ...]
+    nulls: int
+    min: pa.Array[Any] | None
+    max: pa.Array[Any] | None
+
+
+def _footer_statistics(file: NativeFile, leaves: Sequence[_Leaf]) -> FileStatistics:
+    """Return the statistics of some leaves, without those that the footer lacks.
+
+    The footer of a view has no bounds of floats that a NaN exceeds. Delta has none of booleans and bytes.
+    """
+    _, bounds = file.units([(list(leaf.path), None, leaf.type) for leaf in leaves])
+    found = []
+    for leaf, (least, greatest, all_null, _) in zip(leaves, bounds, strict=True):
+        nulls = [count for count, _ in file.null_counts(leaf.position) if count is not None]
+        if len(nulls) < len(file.row_groups):
+            continue
+        ends = (_extreme(least, all_null, pc.min), _extreme(greatest, all_null, pc.max))
+        found.append(_Report(leaf.path, sum(nulls), *(ends if _has_bounds(leaf.type) else (None, None))))
+    return from_report(file.num_rows, [found], [""], None)
+
+
+def _has_bounds(arrow_type: Any) -> bool:
+    return not (pa.types.is_boolean(arrow_type) or pa.types.is_binary(arrow_type))
+
+
+def _extreme(bounds: Any, all_null: Any, pick: Callable[[Any], Any]) -> Any:
+    """Return the least or the greatest bound of row groups, None if that of one with values is unknown."""
+    if len(bounds) == 1:
+        # Calls of Arrow take longer than all else for a small file.
+        return None if bounds.null_count else bounds
+    known = bounds.filter(pc.invert(all_null))
+    return None if not len(known) or known.null_count else pa.repeat(pick(known), 1)

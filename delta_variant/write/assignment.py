@@ -21,7 +21,7 @@ from ..expressions.tree import inputs as expression_inputs
 from ..expressions.types import fields_of, kind_of, type_name, with_fields
 from ..protocol.schema.arrow import from_arrow
 from ..protocol.schema.conforming import conform
-from ..protocol.schema.merging import merge as merge_schemas
+from ..protocol.schema.evolution import merge as merge_schemas
 from ..protocol.schema.paths import path_text
 from ..protocol.types import VOID, DataType, StructType, parts_of
 from ..read.scope import Scope

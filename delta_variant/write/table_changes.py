@@ -15,13 +15,12 @@ from ..log.snapshot import Snapshot
 from ..protocol import features, properties
 from ..protocol.actions import CLUSTERING_DOMAIN, Format, Metadata
 from ..protocol.identity_columns import advance_identities, explicit_identities
-from ..protocol.schema import widening
 from ..protocol.schema.column_mapping import assign_column_mapping
+from ..protocol.schema.evolution import find_widenings, widen_type
+from ..protocol.schema.evolution import merge as merge_schemas
 from ..protocol.schema.json_text import to_json as schema_to_json
-from ..protocol.schema.merging import merge as merge_schemas
 from ..protocol.schema.rules import check_consistent, check_partition_columns
 from ..protocol.schema.rules import check_new as check_new_schema
-from ..protocol.schema.widening import find_widenings
 from ..protocol.table_configuration import TableConfiguration, check_stats_columns
 from ..protocol.types import VARIANT, DataType, StructField, StructType
 from .stored_sql import check_independent, check_read_columns_stay
@@ -120,7 +119,7 @@ def _widened(table: TableConfiguration, columns: StructType) -> StructType:
         return widened
     for path, new_type in find_widenings(table.schema, columns):
         check_independent(table, path)
-        widened = widening.widen_type(widened, path, new_type)
+        widened = widen_type(widened, path, new_type)
     return widened
 
 

@@ -9,13 +9,13 @@ import pytest
 from pyspark.sql import SparkSession
 
 import delta_variant as dv
-from delta_variant.views import rewritten
+from delta_variant.views import files as view_files
 
 
 def test_spark_reads_an_export_and_its_refresh(
     spark_with_delta: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setenv(rewritten.FOLDER, str(tmp_path / "cache"))
+    monkeypatch.setenv(view_files.FOLDER, str(tmp_path / "cache"))
     source, target = tmp_path / "s", tmp_path / "t"
     schema = dv.ShreddingSchema.of({"x": pa.int64(), "user id": pa.string(), "l": pa.list_(pa.int64())})
     rows = [{"day": day, "event": {"x": n, "user id": f"u{n}", "l": [n]}} for day in "ab" for n in range(100)]

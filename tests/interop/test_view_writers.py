@@ -18,14 +18,14 @@ import delta_variant as dv
 from delta_variant.expressions.types import type_name
 from delta_variant.protocol.actions import AddFile
 from delta_variant.storage.store import open_store
-from delta_variant.views import rewritten
+from delta_variant.views import files as view_files
 from delta_variant.views.files import View
 from delta_variant_conformance.engines.java import start_iceberg
 
 
 @pytest.fixture(autouse=True)
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(rewritten.FOLDER, str(tmp_path / "cache"))
+    monkeypatch.setenv(view_files.FOLDER, str(tmp_path / "cache"))
 
 
 DOCUMENT = """named_struct(

@@ -20,9 +20,9 @@ from delta_variant.errors import MalformedLogError, SchemaError, UnsupportedFeat
 from delta_variant.protocol.schema.arrow import from_arrow, to_arrow
 from delta_variant.protocol.schema.column_mapping import assign_column_mapping, physical_name, physical_schema
 from delta_variant.protocol.schema.conforming import conform
+from delta_variant.protocol.schema.evolution import merge as merge_schemas
 from delta_variant.protocol.schema.json_text import parse as parse_schema
 from delta_variant.protocol.schema.json_text import to_json as schema_to_json
-from delta_variant.protocol.schema.merging import merge as merge_schemas
 from delta_variant.protocol.schema.partition_values import (
     partition_value_from_string,
     partition_value_to_string,

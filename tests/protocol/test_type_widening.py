@@ -21,7 +21,7 @@ from support.tables import read_ids
 
 import delta_variant as dv
 from delta_variant.errors import ProtocolError, SchemaError, UnsupportedFeatureError
-from delta_variant.protocol.schema.widening import is_widening
+from delta_variant.protocol.schema.evolution import is_widening
 from delta_variant.protocol.types import PrimitiveType, fields_of
 
 WIDENING = {"delta.enableTypeWidening": "true"}

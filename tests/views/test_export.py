@@ -28,13 +28,13 @@ import delta_variant as dv
 from delta_variant.errors import CastError, SchemaError, TableExistsError, UnsupportedFeatureError
 from delta_variant.read.file_reader import TableReader
 from delta_variant.views import export as exporting
-from delta_variant.views import rewritten
+from delta_variant.views import files as view_files
 from delta_variant.views.files import View
 
 
 @pytest.fixture(autouse=True)
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(rewritten.FOLDER, str(tmp_path / "cache"))
+    monkeypatch.setenv(view_files.FOLDER, str(tmp_path / "cache"))
 
 
 def at(row: Mapping[str, Any], steps: Sequence[str]) -> Any:

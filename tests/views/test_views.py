@@ -28,7 +28,7 @@ from view_queries import differences
 import delta_variant as dv
 from delta_variant.errors import ArgumentTypeError, CastError, ExpressionError, StoreError
 from delta_variant.expressions.types import type_name
-from delta_variant.views import rewritten
+from delta_variant.views import files as view_files
 from delta_variant.views.files import View
 from delta_variant.views.filesystem import VariantFileSystem
 
@@ -50,7 +50,7 @@ TYPES = {
 @pytest.fixture(autouse=True)
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder = tmp_path / "cache"
-    monkeypatch.setenv(rewritten.FOLDER, str(folder))
+    monkeypatch.setenv(view_files.FOLDER, str(folder))
     return folder
 
 
@@ -240,7 +240,7 @@ def test_a_file_of_the_cache_that_cannot_be_written_is_named_and_removed(cache: 
     resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, earlier[1]))
     try:
         with pytest.raises(StoreError, match=r"cannot write .*/cache/.*: File too large; raise the limit"):
-            rewritten.cached("key", rows.schema, lambda: [rows])
+            view_files.cached("key", rows.schema, lambda: [rows])
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, earlier)
     assert list(cache.iterdir()) == []
@@ -250,15 +250,15 @@ def test_the_cache_forgets_the_files_that_were_not_used(cache: Path, monkeypatch
     schema = pa.schema([("x", pa.int64())])
 
     def file(key: str) -> Path:
-        return rewritten.cached(key, schema, lambda: [pa.record_batch([pa.array([1])], schema=schema)])
+        return view_files.cached(key, schema, lambda: [pa.record_batch([pa.array([1])], schema=schema)])
 
     first, second = file("first"), file("second")
     for path, time in ((first, 2), (second, 1)):
         os.utime(path, (time, time))
-    monkeypatch.setattr(rewritten, "MAX_BYTES", 2 * first.stat().st_size)
+    monkeypatch.setattr(view_files, "MAX_BYTES", 2 * first.stat().st_size)
     third = file("third")
     assert {*cache.iterdir()} == {first, third}
-    monkeypatch.setattr(rewritten, "MAX_BYTES", 0)
+    monkeypatch.setattr(view_files, "MAX_BYTES", 0)
     # What was used within a day stays.
     assert {*cache.iterdir(), file("fourth")} - {first} == {third, file("fourth")}
 
@@ -266,11 +266,11 @@ def test_the_cache_forgets_the_files_that_were_not_used(cache: Path, monkeypatch
 def test_row_groups_are_larger_than_batches(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     schema = pa.schema([("x", pa.int64())])
     batches = [pa.record_batch([pa.array([0] * 100)], schema=schema)] * 25
-    monkeypatch.setattr(rewritten, "GROUP_ROWS", 1000)
-    metadata = pq.ParquetFile(rewritten.cached("rows", schema, lambda: batches)).metadata
+    monkeypatch.setattr(view_files, "GROUP_ROWS", 1000)
+    metadata = pq.ParquetFile(view_files.cached("rows", schema, lambda: batches)).metadata
     assert [metadata.row_group(group).num_rows for group in range(3)] == [1000, 1000, 500]
-    monkeypatch.setattr(rewritten, "GROUP_BYTES", 1600)
-    metadata = pq.ParquetFile(rewritten.cached("bytes", schema, lambda: batches)).metadata
+    monkeypatch.setattr(view_files, "GROUP_BYTES", 1600)
+    metadata = pq.ParquetFile(view_files.cached("bytes", schema, lambda: batches)).metadata
     assert metadata.row_group(0).num_rows == 200
 
 
@@ -282,7 +282,7 @@ def test_a_failed_write_leaves_no_file(cache: Path) -> None:
         raise CastError("broken")
 
     with pytest.raises(CastError, match="broken"):
-        rewritten.cached("key", schema, rows)
+        view_files.cached("key", schema, rows)
     assert not list(cache.iterdir())
 
 

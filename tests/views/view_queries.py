@@ -31,7 +31,7 @@ from support.planting import plant_vector
 
 import delta_variant as dv
 from delta_variant.expressions.types import type_name
-from delta_variant.views import rewritten
+from delta_variant.views import files as view_files
 from delta_variant.views.files import View
 
 PATHS: Mapping[str, pa.DataType] = {
@@ -436,7 +436,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options = parser.parse_args(arguments)
     for start in range(0, options.count, 500):
         with tempfile.TemporaryDirectory() as folder:
-            os.environ[rewritten.FOLDER] = f"{folder}/cache"
+            os.environ[view_files.FOLDER] = f"{folder}/cache"
             for text in differences(options.seed + start // 500, 500, Path(folder)):
                 print(text, flush=True)
         print(start + 500, file=sys.stderr, flush=True)

@@ -20,6 +20,7 @@ from ...protocol import features, properties
 from ...protocol.schema.arrow import from_arrow
 from ...protocol.schema.char_types import TYPE_TEXT
 from ...protocol.schema.column_mapping import stored_paths
+from ...protocol.schema.evolution import is_widening, widen_type
 from ...protocol.schema.paths import (
     FieldPath,
     edit_fields,
@@ -30,7 +31,6 @@ from ...protocol.schema.paths import (
     type_at,
 )
 from ...protocol.schema.rules import check_new as check_new_schema
-from ...protocol.schema.widening import is_widening, widen_type
 from ...protocol.types import (
     COMMENT,
     VARIANT,

@@ -9,7 +9,7 @@ from ...expressions.tree import inputs as expression_inputs
 from ...log.commit_context import CommitOptions, CommitResult
 from ...log.snapshot import Snapshot
 from ...protocol.properties import CONSTRAINT
-from ...protocol.schema.widening import check_type_changes
+from ...protocol.schema.evolution import check_type_changes
 from ...read.file_reader import FileEntry, TableReader, files_of
 from ...read.scope import Scope
 from ...storage.store import TableLocation

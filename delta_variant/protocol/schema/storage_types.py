@@ -26,7 +26,7 @@ from ..types import (
     is_geospatial,
 )
 from .arrow import is_list
-from .widening import is_lossless
+from .evolution import is_lossless
 
 Path: TypeAlias = tuple[str, ...]
 

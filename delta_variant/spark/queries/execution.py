@@ -32,13 +32,12 @@ from ..readers import LenientQuery, QueryReader, groups_of_table
 from ..reading import read_changes, scan, unsupported_by_scan
 from ..running import check_session, is_case_sensitive, parallelism, run_task, session_timezone
 from ..tasks import TaskTable
-from .file_metadata import check_file_metadata, has_file_metadata, without_file_metadata
 from .parsing import literals_of, parse_query, with_values
 from .parts import Changes, Query, escape, field, field_name, name_changes, replace_tables
+from .preparation import ViewExpander, check_file_metadata, has_file_metadata, without_file_metadata
 from .rewriting import Rewriting, TableRead, rewrite
 from .statements import SparkStatements
 from .table_names import View, find_source, full_name
-from .views import ViewExpander
 
 _LOGGER = get_logger(__name__)
 

@@ -18,13 +18,13 @@ from ...expressions.literals import literal_text
 from ...expressions.parse import parse, parse_stages
 from ...expressions.tree import Expression, Name, walk
 from .parts import Conjunct, Extract, Item, Query, Scope, Span, TableReference, splice
-from .spans import QueryTokens, tables_of_tokens
 from .syntax import (
     CLAUSES_OF_COLUMNS,
     CLAUSES_OF_ROWS,
     EXTRACTS,
     PARSER_ERRORS,
     Dialect,
+    QueryTokens,
     base_of,
     branches_of,
     has_only,
@@ -35,6 +35,7 @@ from .syntax import (
     joins_columns,
     output_names,
     sees_outputs,
+    tables_of_tokens,
     visible_ctes,
     whole_sources,
 )
