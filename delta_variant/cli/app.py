@@ -223,10 +223,7 @@ COMMANDS: Mapping[str, Mapping[str, Row]] = {
             "delta-variant stats lake/events",
             "delta-variant stats lake/events --exact --json",
         ),
-        "z85": Row(
-            "statistics",
-            "Decode and encode the Variants in statistics.",
-        ),
+        "z85": Row("statistics", "Decode and encode the Variants in statistics."),
     },
     "Other": {
         "migrate": Row(

@@ -44,13 +44,7 @@ Planned = TypeVar("Planned", bound=Plan)
 
 
 def confirm(
-    command: str,
-    table: str,
-    plan: Callable[[], Planned],
-    *,
-    yes: bool,
-    dry_run: bool,
-    json: bool,
+    command: str, table: str, plan: Callable[[], Planned], *, yes: bool, dry_run: bool, json: bool
 ) -> Planned:
     """Return the plan that a destructive command runs: `--yes` is passed, or the user accepts it.
 

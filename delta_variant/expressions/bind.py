@@ -27,11 +27,11 @@ from .coercion import (
     unify,
     variant_error,
 )
-from .division import quotient_type, remainder_type
 from .evaluate import ARITHMETIC, call_kernel, constant_of
 from .names import NameScope
 from .patterns import parse_pattern
 from .scalars import SCALAR_FUNCTIONS
+from .scalars.numbers import quotient_type, remainder_type
 from .scalars.signature import Expansion, Parameter, StatementMoment
 from .tree import (
     ELEMENT,

@@ -18,9 +18,9 @@ from ..variant.moments import UTC
 from ..variant.paths import normalize
 from .cast import cast_scalar, cast_values
 from .char_padding import pad_values
-from .division import divide_decimals, positive_remainders, remainders
 from .patterns import match_pattern
 from .scalars import SCALAR_FUNCTIONS
+from .scalars.numbers import divide_decimals, positive_remainders, remainders
 from .scalars.signature import ScalarFunction, over_arrays
 from .tree import (
     PAD,

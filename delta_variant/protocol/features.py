@@ -135,10 +135,7 @@ GEOSPATIAL = TableFeature(
 
 _ROWS = (
     TableFeature(
-        "appendOnly",
-        legacy_writer_version=2,
-        enabled_by=properties.APPEND_ONLY,
-        is_append_only=True,
+        "appendOnly", legacy_writer_version=2, enabled_by=properties.APPEND_ONLY, is_append_only=True
     ),
     TableFeature("invariants", legacy_writer_version=2, needed_by_key=INVARIANTS),
     TableFeature("checkConstraints", legacy_writer_version=3, properties_from=properties.CONSTRAINT),
@@ -205,10 +202,7 @@ _ROWS = (
     TableFeature("materializePartitionColumns", enabled_by=properties.ENABLE_MATERIALIZE_PARTITION_COLUMNS),
     # Not in PROTOCOL.md yet: constraints and bounds of text depend on its collation.
     TableFeature(
-        "collations",
-        needed_by_key="__COLLATIONS",
-        can_append=False,
-        find_unsupported=_find_collations,
+        "collations", needed_by_key="__COLLATIONS", can_append=False, find_unsupported=_find_collations
     ),
     TableFeature("collations-preview", preview_of="collations", can_append=False),
     GEOSPATIAL,

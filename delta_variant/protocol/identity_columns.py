@@ -93,8 +93,7 @@ def _without_marks(schema: StructType) -> StructType:
     return StructType(
         tuple(
             replace(
-                field,
-                metadata={key: each for key, each in field.metadata.items() if key != _HIGH_WATER_MARK},
+                field, metadata={key: each for key, each in field.metadata.items() if key != _HIGH_WATER_MARK}
             )
             for field in schema.fields
         )

@@ -122,12 +122,7 @@ class _SelectPlanner:
     ) -> Expression:
         """Return an expression, and collect its aggregates and windows."""
         resolver = Resolver(
-            self.context,
-            self.view,
-            self.tables,
-            self.collected,
-            self._alias,
-            prefers_aliases=prefers_aliases,
+            self.context, self.view, self.tables, self.collected, self._alias, prefers_aliases=prefers_aliases
         )
         return resolver.resolve(expression, is_condition=is_condition)
 

@@ -292,10 +292,7 @@ class Columns:
 
 
 def finish(
-    found: pa.Table,
-    selected: Mapping[str, Sequence[str]],
-    calls: Mapping[str, Aggregate],
-    schema: pa.Schema,
+    found: pa.Table, selected: Mapping[str, Sequence[str]], calls: Mapping[str, Aggregate], schema: pa.Schema
 ) -> Batches:
     """Yield the columns of DuckDB under their names and with their types."""
     fields = [schema.field(name) for name in selected]

@@ -28,16 +28,7 @@ from ..read.query import Query
 from ..read.scope import METADATA, NOT_SELECTED, Scope
 from .relations import Engine, Relation, Source
 from .relations import Source as RowSource
-from .syntax import (
-    AggregateCall,
-    Marked,
-    SortKey,
-    Statement,
-    Subquery,
-    TableName,
-    WindowCall,
-    marked_number,
-)
+from .syntax import AggregateCall, Marked, SortKey, Statement, Subquery, TableName, WindowCall, marked_number
 
 
 class ViewColumn(NamedTuple):

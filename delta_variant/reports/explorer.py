@@ -231,10 +231,7 @@ def _encoded_bytes(values: Any, schema: ShreddingSchema | None) -> int:
 
 
 def _sort_changes(
-    values: Any,
-    bounds: Sequence[Mapping[str, Bounds]],
-    sampled_rows: int,
-    rows: int,
+    values: Any, bounds: Sequence[Mapping[str, Bounds]], sampled_rows: int, rows: int
 ) -> Iterator[SortChange]:
     """Yield the changes for the paths that are scalars, by the files saved and the rows that have them."""
     if len(bounds) < 2 or values is None:

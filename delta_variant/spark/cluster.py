@@ -20,8 +20,7 @@ from ..errors import StoreError, UnsupportedFeatureError, printable
 from ..operations.vacuum import TASK_RECORDS
 from ..storage import store as storage
 from ..storage.store import TableLocation, missing_folders, open_store, remove_if_empty
-from .credentials import session_options
-from .locations import SHARED
+from .locations import SHARED, session_options
 from .monitoring import Monitor
 from .queries.table_names import resolve_table
 from .running import parallelism

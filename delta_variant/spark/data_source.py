@@ -18,8 +18,15 @@ from pyspark.sql.types import StructType
 from ..errors import TableNotFoundError, UnsupportedFeatureError
 from ..log.timestamps import to_instant
 from ..variant.moments import UTC
-from .credentials import HadoopSettings, add_options, hadoop_settings
-from .locations import LOCAL_FS, default_file_system, is_location, locate
+from .locations import (
+    LOCAL_FS,
+    HadoopSettings,
+    add_options,
+    default_file_system,
+    hadoop_settings,
+    is_location,
+    locate,
+)
 from .options import LOCATIONS, READ, STREAM_READ, STREAM_WRITE, TIMESTAMPS, WRITE, Parse, parse_options
 from .running import check_session, session_timezone
 from .sources import BatchSource, ChangeSource, check_batch_options, file_reader, first_version

@@ -14,8 +14,8 @@ from .._checks import check_option
 from ..execution import Engine
 from ..protocol.actions import Txn
 from ..storage.store import Memo, RememberedTable, Store, TableLocation, location_key, remember, table_uri
-from .credentials import session_options
 from .executor import SparkExecutor
+from .locations import session_options
 from .merging import DataFrameSource
 from .queries.table_names import resolve_table
 from .running import check_session, session_timezone

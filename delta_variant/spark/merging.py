@@ -203,11 +203,7 @@ def _combine_keys(join: JoinPredicate, chunks: Sequence[Chunk]) -> list[KeyValue
 
 
 def _join(
-    executor: SparkExecutor,
-    plan: MergePlan,
-    work: MergeTable,
-    stored: _StoredRows,
-    candidates: FilePlan,
+    executor: SparkExecutor, plan: MergePlan, work: MergeTable, stored: _StoredRows, candidates: FilePlan
 ) -> list[MergedPart]:
     tasks = parallelism(executor.spark)
     groups = list(groups_of_table(candidates.files, tasks))

@@ -35,7 +35,7 @@ from ..read.rows import load_readable
 from ..read.scope import FILE_METADATA
 from ..storage.store import TableLocation, open_store, pinned_version, table_uri
 from .columns import to_spark
-from .credentials import session_options
+from .locations import session_options
 from .monitoring import Monitor
 from .queries.table_names import resolve_table
 from .readers import ChangeReader, Columns, FileReader, file_groups, groups_of_table, size_of

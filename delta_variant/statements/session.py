@@ -107,9 +107,7 @@ class Text(msgspec.Struct, frozen=True):
         return text
 
     def qualified(
-        self,
-        tables: Sequence[tuple[Sequence[tuple[str, ...]], str]],
-        has_column: Callable[[str], bool],
+        self, tables: Sequence[tuple[Sequence[tuple[str, ...]], str]], has_column: Callable[[str], bool]
     ) -> str:
         """Return the text with other qualifiers: each of the first becomes the second, "" for none.
 

@@ -19,8 +19,7 @@ from spark.tables import finished, on_spark, write_frame
 import delta_variant as dv
 from delta_variant import spark as dvs
 from delta_variant.errors import StoreError
-from delta_variant.spark.credentials import hadoop_settings
-from delta_variant.spark.locations import default_file_system
+from delta_variant.spark.locations import default_file_system, hadoop_settings
 
 SETTINGS = {
     "spark.driver.memory": "1g",

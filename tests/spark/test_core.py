@@ -31,7 +31,7 @@ from delta_variant.errors import (
     UnsupportedFeatureError,
 )
 from delta_variant.spark import running
-from delta_variant.spark.credentials import hadoop_settings
+from delta_variant.spark.locations import hadoop_settings
 from delta_variant.spark.running import parallelism
 from delta_variant.spark.versions import INSTALLED
 

@@ -14,7 +14,7 @@ from spark.tables import on_spark, write_frame
 
 import delta_variant as dv
 from delta_variant import spark as dvs
-from delta_variant.spark.credentials import add_options, hadoop_settings
+from delta_variant.spark.locations import add_options, hadoop_settings
 from delta_variant.storage.store import list_files, open_store
 
 KEYS = {"fs.s3a.access.key": "k", "fs.s3a.secret.key": "s"}

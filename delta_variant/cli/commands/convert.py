@@ -146,8 +146,7 @@ def migrate(
     source: Annotated[str, argument("SOURCE", "A Parquet file in the older Spark layout, or a folder.")],
     target: Annotated[str, argument("TARGET", "A new file or folder, or an empty folder.")],
     shredding: Annotated[
-        Literal["same", "infer", "none"],
-        option("Keep the shredded paths, infer new ones, or shred nothing."),
+        Literal["same", "infer", "none"], option("Keep the shredded paths, infer new ones, or shred nothing.")
     ] = "same",
     compat: Annotated[
         bool, option("Read contradictory columns as the legacy algorithm does.", names="--compat")

@@ -55,8 +55,7 @@ def describe(
     version: Version = None,
     timestamp: Timestamp = None,
     since: Annotated[
-        int | None,
-        option("With --paths, compare the paths with those of a version.", "VERSION", min=0),
+        int | None, option("With --paths, compare the paths with those of a version.", "VERSION", min=0)
     ] = None,
     wide: Wide = False,
     json: Json = False,

@@ -101,8 +101,7 @@ def stats(
         bool, option("Compute the statistics of a table from its data.", names="--exact")
     ] = False,
     limit: Annotated[
-        int | None,
-        option(f"Maximum number of files; {SHOWN_FILES} by default, all with --json.", "N", min=1),
+        int | None, option(f"Maximum number of files; {SHOWN_FILES} by default, all with --json.", "N", min=1)
     ] = None,
     csv: Annotated[bool, option("Print a row per file of a table as CSV.", names="--csv")] = False,
     parquet: Annotated[

@@ -210,11 +210,7 @@ MOMENTS: dict[str, ScalarFunction | Expansion | StatementMoment] = {
     "to timestamp": PARSED,
     "unix_timestamp": Expansion(_unix_timestamp_of, 0, 2),
     "to_unix_timestamp": function(
-        ("any", "string"),
-        _unix_timestamp_type,
-        over_first(_unix_timestamp),
-        optional=1,
-        constant=(1,),
+        ("any", "string"), _unix_timestamp_type, over_first(_unix_timestamp), optional=1, constant=(1,)
     ),
     "from_unixtime": function(("bigint", "string"), FORMAT, _from_unixtime, optional=1, constant=(1,)),
     **{name: _instant(micros) for name, micros in MICROS.items()},

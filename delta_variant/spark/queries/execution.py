@@ -26,7 +26,7 @@ from ...read.scope import Scope
 from ...statements.parse import find_statement
 from ...storage.store import RememberedTable, open_store
 from ..columns import to_spark
-from ..credentials import session_options
+from ..locations import session_options
 from ..monitoring import Monitor
 from ..readers import LenientQuery, QueryReader, groups_of_table
 from ..reading import read_changes, scan, unsupported_by_scan

@@ -18,16 +18,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from ..._text import quote
-from ...expressions.tree import (
-    Call,
-    Expression,
-    Extraction,
-    Literal,
-    Name,
-    VariantCall,
-    is_strict_cast,
-    walk,
-)
+from ...expressions.tree import Call, Expression, Extraction, Literal, Name, VariantCall, is_strict_cast, walk
 from ...expressions.types import kind_of, type_name
 from ...read.scope import Scope
 from .column_names import Group, Layout, Names, Origin, Path, Slot

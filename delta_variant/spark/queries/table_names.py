@@ -13,8 +13,7 @@ from ..._text import quote
 from ...errors import TableNotFoundError
 from ...read.rows import load_readable
 from ...storage.store import TableLocation, open_store, table_uri
-from ..credentials import session_options
-from ..locations import default_file_system, is_location, locate
+from ..locations import default_file_system, is_location, locate, session_options
 from ..running import check_session
 from ..versions import SPARK_ERRORS
 
@@ -26,11 +25,7 @@ NAME = re.compile(r"\w+|`(?:[^`]|``)+`")
 QUALIFIED_NAME = re.compile(rf"(?:{NAME.pattern})(?:\.(?:{NAME.pattern})){{0,2}}")
 
 
-def create_view(
-    spark: SparkSession,
-    name: str,
-    table: TableLocation,
-) -> None:
+def create_view(spark: SparkSession, name: str, table: TableLocation) -> None:
     """Name a table for `sql` and `read_table` in a session, or give an existing view another table.
 
     The view is a setting of the session, which has the location. It always has the rows of the latest
