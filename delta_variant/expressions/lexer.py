@@ -16,6 +16,7 @@ import msgspec
 from ..errors import ExpressionError
 
 Part = TypeVar("Part")
+CursorType = TypeVar("CursorType", bound="Cursor")
 Kind: TypeAlias = Literal["word", "quoted", "string", "number", "symbol", "unknown", "end"]
 
 SPACE = re.compile(r"\s+|--(?:\\\n|[^\r\n])*")
@@ -217,6 +218,14 @@ class Cursor:
             raise GrammarError(start, f"expected {UNCLOSED[text]}, got the end")
         word = text.lower() if kind == "word" else ""
         return Token(kind, text, start, match.end(), word)  # type: ignore[arg-type]
+
+
+def read_whole_text(cursor: CursorType, read: Callable[[CursorType], Part]) -> Part:
+    """Return what is read from the whole text of a cursor; raises ExpressionError for another text."""
+    with parsing(cursor.text):
+        found = read(cursor)
+        cursor.expect_end()
+    return found
 
 
 def parts_of_name(text: str) -> tuple[str, ...]:

@@ -18,9 +18,9 @@ from .._checks import check_text, is_unicode, list_of
 from ..errors import ArgumentTypeError, ExpressionError
 from .calls import TABLE_FUNCTIONS
 from .grammar import Grammar
-from .lexer import GrammarError, parsing, too_deep
+from .lexer import Cursor, GrammarError, read_whole_text, too_deep
 from .tree import Aggregate, Expression, Name, children
-from .types import column_type_of_text, type_of_text
+from .types import read_column_type, type_of_text
 
 Parsed = TypeVar("Parsed")
 
@@ -122,7 +122,7 @@ def parse_stages(text: str, start: int) -> list[tuple[int, Expression]]:
 def parse_column_type(text: str) -> tuple[pa.DataType | None, str | None]:
     """Return the Arrow type of the SQL type of a column, and the text of `char(n)` or `varchar(n)`."""
     _check(text)
-    return column_type_of_text(text)
+    return read_whole_text(Cursor(text), read_column_type)
 
 
 def parse_type(text: str, *, of_column: bool = False) -> pa.DataType | None:
@@ -137,10 +137,7 @@ def parse_type(text: str, *, of_column: bool = False) -> pa.DataType | None:
 def read_whole(text: str, rule: Callable[[Grammar], Parsed]) -> Parsed:
     """Return what a rule of the grammar reads from a whole text."""
     _check(text)
-    grammar = Grammar(text)
-    with parsing(text):
-        parsed = rule(grammar)
-        grammar.expect_end()
+    parsed = read_whole_text(Grammar(text), rule)
     for part in parsed if isinstance(parsed, tuple) else (parsed,):
         _check_depth(part.argument if isinstance(part, Aggregate) else part, text)
     return parsed

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, TypeAlias
 from typing import Literal as OneOf
 
@@ -12,7 +13,7 @@ from .._arrow import SIMPLE_TYPES, is_any_binary, is_any_text
 from .._checks import nearest
 from ..variant.objects import is_variant
 from ..variant.values import EXTENSION, VARIANT_TYPE
-from .lexer import Cursor, GrammarError, parsing
+from .lexer import Cursor, GrammarError, read_whole_text
 
 Kind: TypeAlias = OneOf[
     "integer",
@@ -163,22 +164,9 @@ def read_column_type(cursor: Cursor) -> tuple[pa.DataType | None, str | None]:
     return pa.string(), f"{name}({width})"
 
 
-def column_type_of_text(text: str) -> tuple[pa.DataType | None, str | None]:
-    """Return the type that is a whole text, as `read_column_type` does; raises ExpressionError."""
-    cursor = Cursor(text)
-    with parsing(text):
-        found = read_column_type(cursor)
-        cursor.expect_end()
-    return found
-
-
 def type_of_text(text: str, *, of_column: bool = False) -> pa.DataType | None:
     """Return the type that is a whole text, as `read_type` does; raises ExpressionError."""
-    cursor = Cursor(text)
-    with parsing(text):
-        arrow_type = read_type(cursor, of_column=of_column)
-        cursor.expect_end()
-    return arrow_type
+    return read_whole_text(Cursor(text), partial(read_type, of_column=of_column))
 
 
 def _decimal(cursor: Cursor, of_column: bool) -> pa.DataType:

@@ -269,7 +269,9 @@ def from_report(
     `indexed` are the leaf columns that get statistics, None for all. `shorten=False` does not truncate long
     strings of ordinary columns. Raises DataFileError for two fields of one name.
     """
-    ends: tuple[Shorten, Shorten] = (_shorten_down, _shorten_up) if shorten else (str, str)
+    ends: tuple[Shorten, Shorten] = (
+        (lambda text: text[:PREFIX_CHARACTERS], _shorten_up) if shorten else (str, str)
+    )
     null_count: dict[str, Any] = {}
     bounds: tuple[dict[str, Any], dict[str, Any]] = ({}, {})
     for name, column in zip(names, columns, strict=True):
@@ -336,10 +338,6 @@ def _date(days: int) -> str | None:
         return (EPOCH + timedelta(days=days)).date().isoformat()
     except OverflowError:
         return None
-
-
-def _shorten_down(text: str) -> str:
-    return text[:PREFIX_CHARACTERS]
 
 
 def _shorten_up(text: str) -> str | None:

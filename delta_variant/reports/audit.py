@@ -70,10 +70,6 @@ def _first_text(rule: str) -> _RuleText:
     return next(text for (name, _), text in _texts().items() if name == rule)
 
 
-def _rule_text(rule: str, severity: str) -> _RuleText:
-    return _texts()[rule, severity]
-
-
 @cache
 def _documentation() -> str | None:
     try:
@@ -216,7 +212,7 @@ def _group(summary: RuleSummary, findings: Sequence[Finding], anchor: str, numbe
     yield f'<details class="rule {summary.severity}"{anchor}{" open" if is_open else ""}>'
     yield f'<summary><h3>{html_text(summary.rule)}</h3> <span class="chip">{chip}</span> '
     yield f'<span class="example">{html_text(summary.example.message)}</span></summary>'
-    text = _rule_text(summary.rule, summary.severity)
+    text = _texts()[summary.rule, summary.severity]
     url = rule_url(summary.rule)
     link = f' <a href="{html_text(url)}" rel="noreferrer">Audit rules</a>.' if url else ""
     yield f"<dl><dt>Rule</dt><dd>{html_text(text.must_hold)}</dd>"

@@ -276,17 +276,14 @@ def _kind(value: Any) -> str:
 
 def files_after_sort(scalars: Mapping[str, int], sampled_rows: int, rows: int, files: int) -> float:
     """Return the average number of `files` of equal size that a lookup reads if the rows are sorted."""
-    values = sorted((_order(DECODER.decode(text)), count) for text, count in scalars.items())
+    decoded = ((DECODER.decode(text), count) for text, count in scalars.items())
+    values = sorted((_kind(value), value, count) for value, count in decoded)
     ratio = max(rows / sampled_rows, 1)
     per_file = max(rows, sampled_rows) / files
     position = hits = 0.0
-    for _, count in values:
+    for *_, count in values:
         width = math.sqrt(ratio) if count == 1 else count * ratio
         first, last = int(position / per_file), math.ceil((position + width) / per_file - 1e-9)
         hits += count * max(min(last, files) - first, 1)
         position += count * ratio
     return hits / sum(scalars.values())
-
-
-def _order(value: Any) -> tuple[str, Any]:
-    return _kind(value), value

@@ -234,11 +234,8 @@ def _variant_column(
 def _leaf(leaf: Mapping[str, Any]) -> Leaf:
     nulls = leaf["null_count"]
     values = None if nulls is None else leaf["num_values"] - nulls
-    return Leaf(values, leaf["compressed_bytes"], bool(values) and _is_null(leaf))
-
-
-def _is_null(leaf: Mapping[str, Any]) -> bool:
-    return bool(leaf["path"][-1] == "value" and leaf["is_variant_null"])
+    is_null = bool(leaf["path"][-1] == "value" and leaf["is_variant_null"])
+    return Leaf(values, leaf["compressed_bytes"], bool(values) and is_null)
 
 
 def _group(

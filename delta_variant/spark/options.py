@@ -51,10 +51,6 @@ def size_of(text: str) -> int:
     return int(found[1]) << 10 * " kmgtp".index(found[2] or " ")
 
 
-def _shredding(text: str) -> str | None:
-    return {"infer": "infer", "none": None}[text]
-
-
 def _fixed(value: str, reason: str) -> Parse:
     """Return the parser of an option of Delta that may only have the value of what this package does."""
 
@@ -110,7 +106,7 @@ WRITE: Mapping[str, Parse] = {
     **dict.fromkeys(NUMBERS, int),
     **dict.fromkeys(FLAGS, _flag),
     **dict.fromkeys(("variant_columns", "partition_by"), _names),
-    "shredding": _shredding,
+    "shredding": {"infer": "infer", "none": None}.__getitem__,
     "configuration": json.loads,
     "optimize_write": _fixed(
         "false",

@@ -239,10 +239,6 @@ def _dropped_constraint(grammar: StatementGrammar) -> Change:
     return _removal(partial(drop_constraint, name=name), is_optional, partial(has_constraint, name))
 
 
-def _set_properties(grammar: StatementGrammar) -> Change:
-    return partial(set_properties, values=grammar.properties())
-
-
 def _unset_properties(grammar: StatementGrammar) -> Change:
     is_optional = grammar.accept_words("if exists")
     names = grammar.enclosed_list(grammar.property_key)
@@ -281,7 +277,7 @@ CLAUSES: Mapping[str, Callable[[StatementGrammar], Change]] = {
     "drop feature": _dropped_feature,
     "alter [column]": _changed_column,
     "change [column]": _changed_column,
-    "set tblproperties": _set_properties,
+    "set tblproperties": lambda grammar: partial(set_properties, values=grammar.properties()),
     "unset tblproperties": _unset_properties,
 }
 """The clauses by their first words."""

@@ -21,7 +21,6 @@ from ...operations.alter.constraints import add_constraint, drop_constraint
 from ...operations.alter.table_properties import set_properties, unset_properties
 from ...operations.create import create_table
 from ...operations.describe.describe import describe as describe_paths
-from ...operations.describe.summary import Summary
 from ...operations.drop_feature import plan_drop_feature, run_drop_feature
 from ...protocol.types import sql_type
 from ...read.rows import count_rows
@@ -69,7 +68,8 @@ def describe(
     if paths or names_file(table):
         source = table if names_file(table) else handle(table)
         summary = describe_paths(source, version=version, timestamp=timestamp, since=since)
-        render(_paths(summary), json=json, layout=Layout(wide))
+        report = Report([asdict(each) for each in summary.paths], [summary.title], [(PATHS, summary.cells())])
+        render(report, json=json, layout=Layout(wide))
         return
     if since is not None:
         raise typer.BadParameter("--since requires --paths")
@@ -111,10 +111,6 @@ def create(
 
 
 PATHS = headings("path: key, types, filled: right, distinct: right, column, values: detail")
-
-
-def _paths(summary: Summary) -> Report:
-    return Report([asdict(each) for each in summary.paths], [summary.title], [(PATHS, summary.cells())])
 
 
 COLUMNS = headings("column: key, type, nullable, comment")

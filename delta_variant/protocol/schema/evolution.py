@@ -181,8 +181,6 @@ WIDENING = {
 }
 VARIANT_PARTS = {"metadata": PrimitiveType("binary"), "value": PrimitiveType("binary")}
 
-Path = tuple[str, ...]
-
 
 def merge(table: StructType, data: StructType, *, mode: Literal["strict", "merge"]) -> StructType:
     """Return the schema of the table after an append of data with the schema `data`.
@@ -195,7 +193,7 @@ def merge(table: StructType, data: StructType, *, mode: Literal["strict", "merge
     return _merge_struct(table, data, (), mode)
 
 
-def _merge_struct(table: StructType, data: StructType, path: Path, mode: str) -> StructType:
+def _merge_struct(table: StructType, data: StructType, path: FieldPath, mode: str) -> StructType:
     by_name = _by_name(data, path)
     merged = []
     for field in table.fields:
@@ -219,7 +217,7 @@ def _merge_struct(table: StructType, data: StructType, path: Path, mode: str) ->
     return StructType((*merged, *(replace(field, nullable=True) for field in by_name.values())))
 
 
-def _by_name(data: StructType, path: Path) -> dict[str, StructField]:
+def _by_name(data: StructType, path: FieldPath) -> dict[str, StructField]:
     by_name: dict[str, StructField] = {}
     for field in data.fields:
         if field.name.lower() in by_name:
@@ -233,7 +231,7 @@ def _by_name(data: StructType, path: Path) -> dict[str, StructField]:
     return by_name
 
 
-def _check_absent(field: StructField, path: Path) -> None:
+def _check_absent(field: StructField, path: FieldPath) -> None:
     where = ".".join((*path, field.name))
     default = default_of(field)
     filling = (GENERATION_EXPRESSION, IDENTITY)
@@ -249,7 +247,7 @@ def _check_absent(field: StructField, path: Path) -> None:
         )
 
 
-def _merge_type(table: DataType, data: DataType, path: Path, mode: str) -> DataType:
+def _merge_type(table: DataType, data: DataType, path: FieldPath, mode: str) -> DataType:
     if _fits(table, data):
         return table
     if isinstance(table, StructType) and isinstance(data, StructType):

@@ -6,7 +6,7 @@ A file may have a narrower type, as before a type change, and other units and fo
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, TypeAlias
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.types as arrow_types
@@ -27,8 +27,7 @@ from ..types import (
 )
 from .arrow import is_list
 from .evolution import is_lossless
-
-Path: TypeAlias = tuple[str, ...]
+from .paths import FieldPath
 
 TIMESTAMP = PrimitiveType("timestamp")
 SMALL = (PrimitiveType("byte"), PrimitiveType("short"))
@@ -44,7 +43,7 @@ INTEGERS = {
 DOUBLES = (pa.float16(), pa.float32(), pa.float64(), *INTEGERS["integer"])
 
 
-def check_readable(stored: Any, data_type: DataType, path: Path) -> None:
+def check_readable(stored: Any, data_type: DataType, path: FieldPath) -> None:
     """Raise SchemaError for a column that cannot be read as its type in the table.
 
     A conversion that fails for each value that it would change is left to the values.
@@ -72,7 +71,9 @@ def _is_checked_by_value(stored: Any, data_type: DataType) -> bool:
     return bool(is_integer and data_type.name in ("float", "double"))
 
 
-def mismatches(stored: Any, data_type: DataType, path: Path) -> Iterator[tuple[Path, Any, DataType]]:
+def mismatches(
+    stored: Any, data_type: DataType, path: FieldPath
+) -> Iterator[tuple[FieldPath, Any, DataType]]:
     """Yield path, stored type and type of each leaf that a reader cannot convert without loss."""
     for leaf, found, expected in _leaves(stored, data_type, path):
         if not (isinstance(expected, PrimitiveType) and _fits(found, expected)):
@@ -86,7 +87,7 @@ def may_overflow(stored: Any, data_type: DataType) -> bool:
     )
 
 
-def _leaves(stored: Any, data_type: DataType, path: Path) -> Iterator[tuple[Path, Any, DataType]]:
+def _leaves(stored: Any, data_type: DataType, path: FieldPath) -> Iterator[tuple[FieldPath, Any, DataType]]:
     """Yield path, stored type and type of each leaf, and of a column of another structure as a whole."""
     if data_type in (VARIANT, VOID) or stored is None or arrow_types.is_null(stored):
         return
