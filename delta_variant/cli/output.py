@@ -18,8 +18,6 @@ from contextlib import contextmanager, suppress
 from functools import partial
 from typing import TYPE_CHECKING, TextIO
 
-import msgspec
-
 from .._system_errors import reason_of
 from ..errors import StoreError, printable
 
@@ -126,6 +124,9 @@ def escaped_json(text: bytes) -> bytes:
 
 def print_json(value: object, *, indented: bool = False) -> None:
     """Print a value as JSON on standard output."""
+    # Imported here, because --version imports this module.
+    import msgspec
+
     text = msgspec.json.encode(value)
     print(escaped_json(msgspec.json.format(text) if indented else text).decode())
 
