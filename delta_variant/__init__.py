@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from .operations.describe.describe import describe
     from .operations.describe.summary import Summary
     from .operations.drop_feature import drop_feature
-    from .operations.file_repair import FileRepairResult, repair_files
     from .operations.file_stats import file_stats
     from .operations.history import HistoryEntry, history
     from .operations.legacy import Migration, migrate_legacy
@@ -46,8 +45,8 @@ if TYPE_CHECKING:
     from .operations.merge.builder import Merge, merge
     from .operations.optimize.optimize import OptimizeResult, optimize
     from .operations.read import read_table
+    from .operations.repair import FileRepairResult, RepairResult, repair_files, repair_statistics
     from .operations.restore import RestoreResult, restore
-    from .operations.statistics_repair import RepairResult, repair_statistics
     from .operations.update import update
     from .operations.vacuum import VacuumResult, vacuum
     from .operations.write import write_table
@@ -182,7 +181,6 @@ _LAZY = {
     "operations.describe.describe": ("describe",),
     "operations.describe.summary": ("Summary",),
     "operations.drop_feature": ("drop_feature",),
-    "operations.file_repair": ("FileRepairResult", "repair_files"),
     "operations.file_stats": ("file_stats",),
     "operations.history": ("HistoryEntry", "history"),
     "operations.legacy": ("Migration", "migrate_legacy"),
@@ -197,7 +195,7 @@ _LAZY = {
     "operations.optimize.optimize": ("OptimizeResult", "optimize"),
     "operations.read": ("read_table",),
     "operations.restore": ("RestoreResult", "restore"),
-    "operations.statistics_repair": ("RepairResult", "repair_statistics"),
+    "operations.repair": ("FileRepairResult", "RepairResult", "repair_files", "repair_statistics"),
     "operations.update": ("update",),
     "operations.vacuum": ("VacuumResult", "vacuum"),
     "operations.write": ("write_table",),

@@ -43,7 +43,6 @@ from .operations.delete import delete_all as _delete_all
 from .operations.describe.analyze import analyze as _analyze
 from .operations.describe.describe import describe as _describe
 from .operations.drop_feature import drop_feature as _drop_feature
-from .operations.file_repair import repair_files as _repair_files
 from .operations.file_stats import file_stats as _file_stats
 from .operations.history import history as _history
 from .operations.log_maintenance import clean_up_log as _clean_up_log
@@ -52,8 +51,9 @@ from .operations.log_maintenance import write_checkpoint as _write_checkpoint
 from .operations.merge.builder import merge as _merge
 from .operations.optimize.optimize import optimize as _optimize
 from .operations.read import read_table as _read_table
+from .operations.repair import repair_files as _repair_files
+from .operations.repair import repair_statistics as _repair_statistics
 from .operations.restore import restore as _restore
-from .operations.statistics_repair import repair_statistics as _repair_statistics
 from .operations.update import update as _update
 from .operations.vacuum import vacuum as _vacuum
 from .operations.write import write_table as _write_table

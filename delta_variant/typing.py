@@ -14,14 +14,13 @@ from .input.json_lines import Format, JsonLines, Progress, Source
 from .log.file_set import FileSet
 from .log.timestamps import Timestamp
 from .operations.alter.columns import ColumnPath, Columns
-from .operations.audit import AuditedFile
+from .operations.audit import AuditedFile, AuditSample
 from .operations.audit.findings import RuleSummary, Severity
-from .operations.audit.sampling import AuditSample
 from .operations.describe.summary import PathSummary
 from .operations.history import History
 from .operations.legacy import FilePath, MigratedFile, NewShredding
 from .operations.optimize.layout import FileGroup
-from .operations.statistics_repair import FileRepair
+from .operations.repair import FileRepair
 from .protocol.actions import DomainMetadata, Metadata, Protocol, Txn
 from .protocol.statistics import FileStatistics
 from .protocol.table_configuration import TableConfiguration

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 import delta_variant as dv
 from delta_variant.cli.app import app
 from delta_variant.errors import ArgumentTypeError
-from delta_variant.operations.audit.sampling import choose, sample_of
+from delta_variant.operations.audit import choose, sample_of
 from delta_variant.typing import AuditSample
 
 

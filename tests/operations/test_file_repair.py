@@ -45,7 +45,7 @@ def test_deltalake_finds_the_same_files(table: dv.Table):
 
 
 def test_rows_that_others_append_at_the_same_time_stay(table: dv.Table):
-    from delta_variant.operations.file_repair import plan_file_repair, run_file_repair
+    from delta_variant.operations.repair import plan_file_repair, run_file_repair
 
     plan = plan_file_repair(table)
     table.append(pa.table({"id": [9], "p": ["z"]}))

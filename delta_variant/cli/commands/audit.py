@@ -21,10 +21,9 @@ from ..._text import count, size_text
 from ...errors import printable
 from ...operations.audit import Audit, AuditedFile, audit_table
 from ...operations.audit.findings import SEVERITIES, Finding, RuleSummary, Severity, listening, summarize
-from ...operations.file_repair import plan_file_repair, run_file_repair
 from ...operations.log_maintenance import plan_log_repair, run_log_repair
-from ...operations.statistics_repair import FileRepair, RepairResult
-from ...operations.statistics_repair import repair_statistics as repair_statistics_of
+from ...operations.repair import FileRepair, RepairResult, plan_file_repair, run_file_repair
+from ...operations.repair import repair_statistics as repair_statistics_of
 from ...reports.audit import NOUNS, audit_junit, audit_page, audit_sarif, rule_url, rules, scope_of
 from ..confirmation import confirm
 from ..interrupts import all_or_nothing

@@ -9,6 +9,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from concurrent.futures import Future, wait
 from dataclasses import dataclass, fields, replace
 from functools import partial
+from math import exp, lgamma
+from random import Random
 from typing import Any, TypeAlias, TypeVar
 
 import pyarrow as pa
@@ -31,7 +33,6 @@ from .file_rules import COLUMN_RULES, FILE_RULES, ROW_RULES
 from .findings import SEVERITIES, Finding, RuleSummary, Severity, apply_rules, report, summarize
 from .log_rules import LOG_RULES
 from .log_survey import LogSurvey, survey_log
-from .sampling import AuditSample, choose, sample_of
 from .statistics_rules import CHECKPOINT_STATISTICS_RULES, FILE_STATISTICS_RULES
 from .subjects import FileSubject, TableSubject
 from .table_rules import TABLE_RULES
@@ -42,6 +43,12 @@ FINDINGS = pa.schema(
 )
 
 SUBJECT_RULES = (*TABLE_RULES, *CONSTRAINT_RULES, *CHECKPOINT_STATISTICS_RULES)
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+CONFIDENCE, ROUNDING = 0.95, 1e-9
+"""The confidence of what a sample says about all files, and the error of its computation."""
 
 NOT_REPAIRED = ("AU18",)
 """Rules of statistics whose violations are a choice of the writer."""
@@ -57,6 +64,31 @@ RULES = (
     *ROW_RULES,
 )
 """All rules, in the order in which an audit applies them."""
+
+
+@dataclass(frozen=True)
+class AuditSample:
+    """What a sample of data files says about all of them.
+
+    Attributes:
+        files: The number of files from which the sample was chosen.
+        checked: The number of files of the sample.
+        wrong: The number of checked files with an error or a warning.
+        wrong_at_most: The number of all files that have one, at most, with 95 % confidence.
+
+    Example:
+        >>> import delta_variant as dv
+        >>> events = dv.Table("events")
+        >>> for day in range(3):
+        ...     _ = events.append([{"day": day}])
+        >>> dv.audit_table("events", sample=1).sample
+        AuditSample(files=3, checked=1, wrong=0, wrong_at_most=2)
+    """
+
+    files: int
+    checked: int
+    wrong: int
+    wrong_at_most: int
 
 
 @dataclass(frozen=True)
@@ -365,8 +397,6 @@ def _file_findings(subject: FileSubject) -> Iterator[Finding]:
         yield from (replace(finding, column=finding.column or column.name) for finding in findings)
 
 
-Result = TypeVar("Result")
-
 THREADS = 8
 REPORT_SECONDS = 0.2
 """The time after which the bytes read of a file are reported, although its check goes on."""
@@ -403,3 +433,40 @@ def check_files(files: Iterable[FileSubject], check: Callable[[FileSubject], Res
             advance(files=1, bytes_=max(done - reported, 0))
             reported = max(done, reported)
             yield future.result()
+
+
+def choose(items: Sequence[Item], number: int, seed: int) -> list[Item]:
+    """Return items in their order, each with the same chance, and the same items for the same seed."""
+    chosen = Random(seed).sample(range(len(items)), min(number, len(items)))
+    return [items[index] for index in sorted(chosen)]
+
+
+def sample_of(files: int, checked: int, wrong: int) -> AuditSample:
+    """Return what a sample says, by the exact (hypergeometric) distribution of its wrong files.
+
+    A number of wrong files is possible if a sample with so few of them is not improbable.
+    """
+    low, high = wrong, files - checked + wrong
+    while low < high:
+        middle = (low + high + 1) // 2
+        if _probability(files, checked, middle, wrong) > 1 - CONFIDENCE + ROUNDING:
+            low = middle
+        else:
+            high = middle - 1
+    return AuditSample(files, checked, wrong, low)
+
+
+def _probability(files: int, checked: int, wrong: int, found: int) -> float:
+    """Return the probability that a sample has at most `found` of the wrong files."""
+    least = max(0, checked - (files - wrong))
+    logs = (
+        _log_choose(wrong, number)
+        + _log_choose(files - wrong, checked - number)
+        - _log_choose(files, checked)
+        for number in range(least, min(found, wrong) + 1)
+    )
+    return sum(map(exp, logs))
+
+
+def _log_choose(count: int, number: int) -> float:
+    return lgamma(count + 1) - lgamma(number + 1) - lgamma(count - number + 1)

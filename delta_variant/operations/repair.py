@@ -1,8 +1,8 @@
-"""Repair statistics: compute them from the data files, and commit the files again without other changes.
+"""Repair the entries of data files in the log: remove those of lost files, compute wrong statistics again.
 
-Entries without a finding of the audit are kept: those of other writers are valid in forms that this library
-does not write. So are the entries of columns that the file lacks or has in another type, which are evidence
-of lost data.
+Entries of statistics without a finding of the audit are kept: those of other writers are valid in forms that
+this library does not write. So are the entries of columns that the file lacks or has in another type, which
+are evidence of lost data.
 """
 
 from __future__ import annotations
@@ -16,21 +16,26 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from .._arrow import total
 from .._checks import options_of, to_integer
 from .._progress import advance, begin
+from .._text import count
 from ..data_file.options import MAX_STATS_PATHS
 from ..data_file.statistics import stats_of
 from ..errors import DeltaVariantError
-from ..execution import ROUNDS, NameFile, executor_of
+from ..execution import ROUNDS, Description, NameFile, executor_of
 from ..log import transaction
 from ..log.commit_context import CommitOptions, CommitResult, commit_context, without_txn
+from ..log.conflicts import Reads
 from ..log.file_tables import add_actions
 from ..log.load import load_latest
 from ..log.snapshot import Snapshot, TableVersion, strip_files
 from ..protocol import features
 from ..protocol.statistics import FileStatistics, Path, leaves_of, put_at, value_at
+from ..read.file_reader import files_of
+from ..read.log_statistics import row_counts
 from ..read.rows import select_files
-from ..storage.store import Store, TableLocation
+from ..storage.store import Store, TableLocation, exists, walk
 from .audit import file_subjects, statistics_findings
 from .audit.findings import Finding
 from .audit.subjects import FileSubject
@@ -49,7 +54,9 @@ def _repair_file(
 
     Raises DataFileError.
     """
-    computed = _compute(subject, max_variant_stats_paths)
+    variants = [column.path for column in subject.table.variants if column.has_bounds]
+    stats = stats_of(subject.opened, variants, max_variant_stats_paths=max_variant_stats_paths)
+    computed = subject.without_mismatches(stats)
     wrong: set[str | None] = set()
     without_bounds: set[str | None] = set()
     for _ in range(ATTEMPTS):
@@ -69,16 +76,6 @@ def _repair_file(
         without_bounds |= {each.column for each in after}
         findings = after
     return None
-
-
-def _compute(subject: FileSubject, max_variant_stats_paths: int) -> FileStatistics:
-    variants = [column.path for column in subject.table.variants if column.has_bounds]
-    stats = stats_of(
-        subject.opened,
-        variants,
-        max_variant_stats_paths=max_variant_stats_paths,
-    )
-    return subject.without_mismatches(stats)
 
 
 def _merged(
@@ -125,8 +122,8 @@ def _merged(
 def _with_missing(subject: FileSubject, computed: FileStatistics) -> Mapping[str, Any]:
     """Return the null counts with those of the columns that the file lacks: all rows are null."""
     counts: dict[str, Any] = {}
-    for path, count in _null_counts(subject, computed):
-        put_at(counts, path, count)
+    for path, number in _null_counts(subject, computed):
+        put_at(counts, path, number)
     return counts
 
 
@@ -135,9 +132,6 @@ def _null_counts(subject: FileSubject, computed: FileStatistics) -> Iterator[tup
     for path in subject.table.indexed:
         if subject.lacks(path) and value_at(subject.stats.null_count, path) is not None:
             yield path, computed.num_records
-
-
-OPERATION = "COMPUTE STATS"
 
 
 @dataclass(frozen=True)
@@ -287,16 +281,118 @@ def _commit_repair(snapshot: Snapshot, repair: RepairResult, commit: CommitOptio
     """Commit computed statistics; raise CommitConflictError if a concurrent commit changed a file."""
     if not repair.repairable:
         return repair
-    committed = _commit(snapshot, repair, commit)
-    return replace(repair, version=committed.version, metrics=committed.metrics)
-
-
-def _commit(snapshot: Snapshot, repair: RepairResult, commit: CommitOptions) -> CommitResult:
     stats = {file.path: file.stats for file in repair.repairable}
     files = snapshot.files.filter(pc.is_in(snapshot.files["path"], value_set=pa.array(stats, pa.string())))
     adds = [
         msgspec.structs.replace(add, stats=stats[str(path)])
         for path, add in zip(files["path"].to_pylist(), add_actions(files), strict=True)
     ]
-    context = commit_context(OPERATION, metrics={"numFiles": len(adds)}, commit=commit)
-    return CommitResult(transaction.recommit_files(snapshot, adds, context=context), metrics=context.metrics)
+    context = commit_context("COMPUTE STATS", metrics={"numFiles": len(adds)}, commit=commit)
+    version = transaction.recommit_files(snapshot, adds, context=context)
+    return replace(repair, version=version, metrics=context.metrics)
+
+
+@dataclass(frozen=True, repr=False)
+class FileRepairResult(CommitResult):
+    """The result of a search for lost data files.
+
+    Attributes:
+        version: The committed version, None if nothing was committed.
+        metrics: The metrics of the commit, empty without a commit.
+        files: The lost files whose entries were removed, or would be by a run that is not dry.
+        rows: The number of rows that were in them, None if the log does not say it.
+        dry_run: Whether the files were only listed.
+
+    Example:
+        >>> import delta_variant as dv
+        >>> _ = dv.write_table("clicks", [{"id": 1}])
+        >>> dv.repair_files("clicks").files
+        ()
+    """
+
+    files: tuple[str, ...]
+    rows: int | None
+    dry_run: bool
+
+
+def repair_files(
+    table: TableLocation, *, dry_run: bool = True, commit: CommitOptions | None = None
+) -> FileRepairResult:
+    """Remove the entries of data files that do not exist, so that the other rows can be read.
+
+    The rows of lost files are lost. Restore the files from a backup instead if there is one: this reads only
+    the names of files. Entries whose deletion vector is lost stay, because their rows exist.
+
+    Args:
+        table: A path, a URI, a `Table` or a `deltalake.DeltaTable`.
+        dry_run: Only list the files, which is the default, and commit nothing.
+        commit: The metadata of the commit; see `CommitOptions`. None, the default, sets none.
+
+    Returns:
+        A `FileRepairResult` with the lost files.
+
+    Raises:
+        TableNotFoundError: There is no table at this location.
+        UnsupportedFeatureError: This version cannot remove files of the table, or the table is append-only.
+        StoreError: The files cannot be listed.
+        CommitConflictError: A concurrent commit removed one of the files.
+
+    Example:
+        >>> import delta_variant as dv, os
+        >>> for number in range(2):
+        ...     result = dv.write_table("clicks", [{"id": number}], mode="append")
+        >>> os.remove(f"clicks/{result.files[0].path}")
+        >>> dv.repair_files("clicks", dry_run=False).rows
+        1
+        >>> dv.read_table("clicks").to_pylist()
+        [{'id': 0}]
+    """
+    plan = plan_file_repair(table, commit=commit)
+    return plan.result(None, dry_run=True) if dry_run else run_file_repair(plan)
+
+
+@dataclass(frozen=True)
+class FileRepairPlan:
+    """The entries of lost files, rows of `Snapshot.files`."""
+
+    snapshot: Snapshot
+    lost: pa.Table
+    commit: CommitOptions
+
+    def result(self, version: int | None, *, dry_run: bool) -> FileRepairResult:
+        rows = row_counts(self.lost)
+        paths = tuple(map(str, self.lost["path"].to_pylist()))
+        return FileRepairResult(version, paths, None if rows.null_count else total(rows), dry_run)
+
+    def describe(self) -> Description:
+        result, version = self.result(None, dry_run=True), self.snapshot.version
+        rows = "" if result.rows is None else f", which had {count(result.rows, 'row')}"
+        sentence = f"remove {count(len(result.files), 'lost file')} of {self.snapshot.num_files:,}{rows}"
+        facts = {"version": version, "files": list(result.files), "rows": result.rows}
+        return Description((sentence if result.files else "no data file is lost",), facts, result.files)
+
+
+def plan_file_repair(table: TableLocation, *, commit: CommitOptions | None = None) -> FileRepairPlan:
+    """Return the lost files; raises the errors of `repair_files` that precede the commit."""
+    commit = without_txn(options_of("commit", commit, CommitOptions), "repair_files")
+    snapshot = load_latest(table)
+    snapshot.configuration.check_may_rewrite(removes_rows=True)
+    begin("listing files")
+    stored = {file.path for file in walk(snapshot.store)}
+    # A listing may lack a file: links, and files outside of the table.
+    is_lost = [
+        file.path not in stored and not exists(snapshot.store, file.path) for file in files_of(snapshot.files)
+    ]
+    return FileRepairPlan(snapshot, snapshot.files.filter(pa.array(is_lost, pa.bool_())), commit)
+
+
+def run_file_repair(plan: FileRepairPlan) -> FileRepairResult:
+    """Commit the removal of the entries; without lost files, commit nothing."""
+    lost = plan.lost
+    if not lost.num_rows:
+        return plan.result(None, dry_run=False)
+    context = commit_context("FSCK", {}, {"numRemovedFiles": lost.num_rows}, plan.commit)
+    # Files that concurrent commits add are not read.
+    reads = Reads(lost, lambda adds: False)
+    version = transaction.replace_files(plan.snapshot, lost, [], reads=reads, context=context)
+    return replace(plan.result(version, dry_run=False), metrics=context.metrics)
