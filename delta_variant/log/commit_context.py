@@ -10,7 +10,7 @@ from uuid import uuid4
 
 import msgspec
 
-from .._checks import check_text, to_integer
+from .._checks import check_text, options_of, to_integer
 from .._logging import get_logger
 from .._version import package_version
 from ..errors import AmbiguousWriteError, ArgumentTypeError
@@ -142,14 +142,21 @@ def transaction_of(commit: CommitOptions) -> Transaction | None:
     return Transaction(application_txn(*txn))
 
 
+def txn_of(commit: CommitOptions) -> Txn | None:
+    """Return the action of the transaction of a commit."""
+    transaction = transaction_of(commit)
+    return None if transaction is None else transaction.application
+
+
 def with_transaction(commit: CommitOptions, transaction: Transaction | None) -> CommitOptions:
     """Return the options with a transaction of a run, which users cannot pass."""
     txn: Any = transaction
     return replace(commit, txn=txn)
 
 
-def without_txn(commit: CommitOptions, operation: str) -> CommitOptions:
-    """Return the options; raises ValueError if they have a `txn`, which `operation` does not support."""
+def without_txn(commit: object, operation: str) -> CommitOptions:
+    """Return the options of a commit; raises ValueError for a `txn`, which `operation` does not support."""
+    commit = options_of("commit", commit, CommitOptions)
     if commit.txn is not None:
         raise ValueError(f"{operation} does not support txn, which makes changes of rows idempotent: omit it")
     return commit

@@ -12,7 +12,6 @@ from uuid import UUID, uuid4
 import msgspec
 import pyarrow as pa
 
-from .._checks import options_of
 from .._progress import advance, begin
 from .._threads import Threads
 from ..errors import StoreError, UnsupportedFeatureError
@@ -133,7 +132,7 @@ def clone(
         >>> dv.read_table("events_before").to_pylist()
         [{'id': 1}]
     """
-    commit = without_txn(options_of("commit", commit, CommitOptions), "clone")
+    commit = without_txn(commit, "clone")
     source = load_snapshot(table, version, timestamp=timestamp)
     location = _locate_clone(table, target)
     store = open_store(location)

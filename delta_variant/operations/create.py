@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from .._checks import check_option, list_of, one_or_more, options_of
+from .._checks import check_option, list_of, one_or_more
 from ..errors import SchemaError
 from ..expressions.definitions import (
     ColumnDefinition,
@@ -98,7 +98,7 @@ def create_table(
         [{'id': 1, 'event': {'n': 2}, 'note': 'none'}]
     """
     check_option("mode", mode, ("error", "ignore"))
-    commit = without_txn(options_of("commit", commit, CommitOptions), "create_table")
+    commit = without_txn(commit, "create_table")
     options = TableOptions(
         partition_by, configuration=configuration, name=name, description=description, mode=mode
     )

@@ -25,7 +25,7 @@ from ..execution import Description, Executor, executor_of
 from ..log import transaction
 from ..log.catalog import check_maintenance
 from ..log.checkpoints import writing
-from ..log.commit_context import CommitOptions, CommitResult, commit_context, now
+from ..log.commit_context import CommitOptions, CommitResult, commit_context, now, without_txn
 from ..log.load import refresh
 from ..log.snapshot import Snapshot
 from ..protocol import features, properties
@@ -34,7 +34,7 @@ from ..protocol.features import FEATURES
 from ..protocol.table_configuration import TableConfiguration
 from ..storage.store import TableLocation
 from ..write.table_changes import change
-from .alter.alteration import load_for_alter, metadata_options, plan_alteration
+from .alter.alteration import load_for_alter, plan_alteration
 from .feature_traces import CHECKPOINT_PROTECTION, NO_TRACES, REMEDIES, REMOVALS, FeatureHistory, Removal
 
 BARRIERS = 3
@@ -150,7 +150,7 @@ def plan_drop_feature(
 ) -> DropFeaturePlan:
     """Return the plan of the removal of a feature; raises the errors of `drop_feature`."""
     check_option("truncate_history", truncate_history, (True, False))
-    options = metadata_options(commit, "drop_feature")
+    options = without_txn(commit, "drop_feature")
     snapshot = load_for_alter(table)
     check_maintenance("drop a feature of", snapshot.uri, snapshot.protocol)
     _check_present(snapshot, name)

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from .._arrow import total
-from .._checks import options_of, to_integer
+from .._checks import to_integer
 from .._progress import advance, begin
 from .._text import count
 from ..data_file.options import MAX_STATS_PATHS
@@ -228,7 +228,7 @@ def repair_statistics(
         >>> repair.num_files, repair.files
         (1, ())
     """
-    commit = without_txn(options_of("commit", commit, CommitOptions), "repair_statistics")
+    commit = without_txn(commit, "repair_statistics")
     to_integer("max_variant_stats_paths", max_variant_stats_paths, 0)
     snapshot = load_latest(table)
     snapshot.configuration.check_may_commit()
@@ -374,7 +374,7 @@ class FileRepairPlan:
 
 def plan_file_repair(table: TableLocation, *, commit: CommitOptions | None = None) -> FileRepairPlan:
     """Return the lost files; raises the errors of `repair_files` that precede the commit."""
-    commit = without_txn(options_of("commit", commit, CommitOptions), "repair_files")
+    commit = without_txn(commit, "repair_files")
     snapshot = load_latest(table)
     snapshot.configuration.check_may_rewrite(removes_rows=True)
     begin("listing files")

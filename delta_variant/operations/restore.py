@@ -11,7 +11,6 @@ import msgspec
 import pyarrow as pa
 
 from .._arrow import total
-from .._checks import options_of
 from .._progress import advance, begin
 from .._text import count
 from .._threads import Threads
@@ -192,7 +191,7 @@ def plan_restore(
     """Return the changes of a restore; raises the errors of its arguments and of the table."""
     if version is None and timestamp is None:
         raise ValueError("pass the version or the timestamp to restore")
-    commit = without_txn(options_of("commit", commit, CommitOptions), "restore")
+    commit = without_txn(commit, "restore")
     present = load_latest(table)
     past = load_snapshot(present.store, version, timestamp=timestamp)
     added, removed = subtract_files(past.files, present.files), subtract_files(present.files, past.files)

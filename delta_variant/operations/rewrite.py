@@ -13,7 +13,7 @@ from .._progress import begin
 from ..data_file.options import FileOptions, WriteOptions
 from ..execution import Description, Executor, NameFile, Task, executor_of
 from ..expressions.tree import Expression
-from ..log.commit_context import CommitOptions, transaction_of
+from ..log.commit_context import CommitOptions, txn_of
 from ..log.snapshot import Snapshot, TableVersion, strip_files
 from ..protocol.table_configuration import TableConfiguration
 from ..read.file_reader import FileEntry, files_of
@@ -67,7 +67,7 @@ class RewritePlan:
 
 def run_rewrite(plan: RewritePlan, table: Any) -> RewriteResult:
     """Rewrite the files with changed rows, and commit them; warn of paths that no file has."""
-    executor = rewrite_executor(table, plan.snapshot, plan.operation, plan.commit)
+    executor = executor_of(table, plan.snapshot.store, plan.operation, txn_of(plan.commit))
     if result := skip_repeated(plan.snapshot, plan.commit):
         executor.forget()
         return result
@@ -89,13 +89,6 @@ def run_rewrite(plan: RewritePlan, table: Any) -> RewriteResult:
     if plan.predicate is not None and not result.rows_deleted and not result.rows_updated:
         warn_of_missing_paths(plan.snapshot, plan.snapshot.file_set, [plan.predicate])
     return result
-
-
-def rewrite_executor(table: Any, snapshot: Snapshot, operation: str, commit: CommitOptions) -> Executor:
-    """Return an executor for a change of rows, which a `txn` of the commit identifies."""
-    transaction = transaction_of(commit)
-    txn = None if transaction is None else transaction.application
-    return executor_of(table, snapshot.store, operation, txn)
 
 
 def split_files(executor: Executor, files: Any) -> Iterator[Iterable[FileEntry]]:

@@ -17,7 +17,7 @@ from urllib.parse import quote
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from .._checks import is_number, options_of
+from .._checks import is_number
 from .._logging import get_logger
 from .._packing import pack_by_size
 from .._progress import advance, begin
@@ -179,7 +179,7 @@ def plan_vacuum(
     commit: CommitOptions | None = None,
 ) -> VacuumPlan:
     """Return the files that `vacuum` deletes; raises the errors of its arguments and of the table."""
-    commit = without_txn(options_of("commit", commit, CommitOptions), "vacuum")
+    commit = without_txn(commit, "vacuum")
     store = open_latest(table)
     snapshot, tombstones = load_with_tombstones(store)
     check_maintenance("vacuum", snapshot.uri, snapshot.protocol)

@@ -17,7 +17,7 @@ from ..input.arrow_data import batches_of
 from ..input.files import open_path
 from ..input.invalid_json import Batches, InvalidValueHandler, RejectsFile
 from ..input.json_lines import JsonLines
-from ..log.commit_context import CommitOptions, transaction_of
+from ..log.commit_context import CommitOptions, txn_of
 from ..protocol.schema.arrow import from_arrow
 from ..protocol.table_configuration import TableConfiguration
 from ..protocol.types import StructType
@@ -154,9 +154,8 @@ def write_table(
     variants = texts_of("names", "variant_columns", variant_columns)
     engine: Engine | None = getattr(table, "engine", None)
     frame: SourceRows | None = None if engine is None else engine.rows_to_write(data, variants)
-    store, transaction = open_latest(table), transaction_of(commit)
-    txn = None if transaction is None else transaction.application
-    executor = LocalExecutor(store) if frame is None else executor_of(table, store, "WRITE", txn)
+    store = open_latest(table)
+    executor = LocalExecutor(store) if frame is None else executor_of(table, store, "WRITE", txn_of(commit))
     snapshot = load_existing(store, mode)
     if result := result_without_writing(snapshot, mode, commit):
         executor.forget()

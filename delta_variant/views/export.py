@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from .._arrow import total
-from .._checks import check_option, options_of
+from .._checks import check_option
 from .._progress import advance, begin
 from .._threads import Threads
 from ..data_file.reader import NativeFile, open_file
@@ -169,7 +169,7 @@ def export(
     """
     check_strict(strict, columns)
     check_option("full_refresh", full_refresh, (True, False))
-    commit = without_txn(options_of("commit", commit, CommitOptions), "export")
+    commit = without_txn(commit, "export")
     options = None if isinstance(table, Snapshot) else storage_options_of(table)
     store = open_store(target, options) if isinstance(target, str | PathLike) else open_latest(target)
     attempt = 1

@@ -6,11 +6,10 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..._checks import options_of
 from ...errors import SchemaError, UnsupportedFeatureError, error_location
 from ...execution import Description
 from ...log import transaction
-from ...log.commit_context import CommitOptions, CommitResult, commit_context, without_txn
+from ...log.commit_context import CommitOptions, CommitResult, commit_context
 from ...log.conflicts import Reads
 from ...log.load import load_latest
 from ...log.snapshot import Snapshot
@@ -32,11 +31,6 @@ def load_for_alter(table: TableLocation) -> Snapshot:
     snapshot = load_latest(table)
     snapshot.configuration.check_may_commit()
     return snapshot
-
-
-def metadata_options(commit: object, operation: str) -> CommitOptions:
-    """Return the options of a commit without rows; raises ValueError if they have a `txn`."""
-    return without_txn(options_of("commit", commit, CommitOptions), operation)
 
 
 def check_schema_may_change(snapshot: Snapshot) -> None:

@@ -14,7 +14,7 @@ import pyarrow as pa
 from ..._checks import check_text, list_names
 from ...errors import ArgumentTypeError, ProtocolError, SchemaError, UnsupportedFeatureError
 from ...expressions.parse import parse_column_type, parse_type
-from ...log.commit_context import CommitOptions, CommitResult
+from ...log.commit_context import CommitOptions, CommitResult, without_txn
 from ...log.snapshot import Snapshot
 from ...protocol import features, properties
 from ...protocol.schema.arrow import from_arrow
@@ -49,7 +49,6 @@ from .alteration import (
     check_schema_may_change,
     clustering_columns,
     load_for_alter,
-    metadata_options,
     plan_alteration,
 )
 
@@ -144,7 +143,7 @@ def rename_column(
         >>> dv.rename_column(table, "id", "event_id").version
         1
     """
-    commit = metadata_options(commit, "rename_column")
+    commit = without_txn(commit, "rename_column")
     check_text("new_name", new_name)
     snapshot = load_for_alter(table)
     path = _resolve_mapped(snapshot, column, "rename")
@@ -211,7 +210,7 @@ def plan_drop_column(
     table: TableLocation, column: ColumnPath, *, commit: CommitOptions | None = None
 ) -> AlterationPlan:
     """Return the plan of `drop_column`; raises the errors of its arguments and of the table."""
-    commit = metadata_options(commit, "drop_column")
+    commit = without_txn(commit, "drop_column")
     snapshot = load_for_alter(table)
     path = _resolve_mapped(snapshot, column, "drop")
     name, uri = path_text(path), snapshot.uri
@@ -384,7 +383,7 @@ def change_type(
         >>> dv.change_type(table, "n", "bigint").version
         1
     """
-    commit = metadata_options(commit, "change_type")
+    commit = without_txn(commit, "change_type")
     snapshot = load_for_alter(table)
     check_schema_may_change(snapshot)
     path = resolve(snapshot.schema, parse_path(column))
@@ -452,7 +451,7 @@ def add_fields(
     table: TableLocation, additions: Sequence[Addition], *, commit: CommitOptions | None = None
 ) -> CommitResult:
     """Add fields one after the other, as one commit; raises the errors of `add_columns`."""
-    commit = metadata_options(commit, "add_columns")
+    commit = without_txn(commit, "add_columns")
     snapshot = load_for_alter(table)
     check_schema_may_change(snapshot)
     if not additions:

@@ -6,7 +6,7 @@ from ..._checks import check_text, list_names
 from ...errors import SchemaError
 from ...execution import timezone_of
 from ...expressions.tree import inputs as expression_inputs
-from ...log.commit_context import CommitOptions, CommitResult
+from ...log.commit_context import CommitOptions, CommitResult, without_txn
 from ...log.snapshot import Snapshot
 from ...protocol.properties import CONSTRAINT
 from ...protocol.schema.evolution import check_type_changes
@@ -14,7 +14,7 @@ from ...read.file_reader import FileEntry, TableReader, files_of
 from ...read.scope import Scope
 from ...storage.store import TableLocation
 from ...write.row_rules import RowConstraint, constraint_predicate
-from .alteration import load_for_alter, metadata_options, plan_alteration
+from .alteration import load_for_alter, plan_alteration
 
 
 def add_constraint(
@@ -56,7 +56,7 @@ def add_constraint(
         >>> dv.add_constraint(table, "positive", "amount > 0").version
         1
     """
-    commit = metadata_options(commit, "add_constraint")
+    commit = without_txn(commit, "add_constraint")
     for argument, text in (("name", name), ("check", check)):
         check_text(argument, text)
     # A constraint is an expression and not a statement, so it has no final semicolon.
@@ -109,7 +109,7 @@ def drop_constraint(
         >>> dv.drop_constraint(table, "positive").version
         2
     """
-    commit = metadata_options(commit, "drop_constraint")
+    commit = without_txn(commit, "drop_constraint")
     check_text("name", name)
     snapshot = load_for_alter(table)
     key = _key_of(snapshot, name)

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from ..._checks import list_names, texts_of
 from ...errors import CommitConflictError, ProtocolError, SchemaError, UnsupportedFeatureError
 from ...log import transaction
-from ...log.commit_context import CommitOptions, CommitResult, commit_context
+from ...log.commit_context import CommitOptions, CommitResult, commit_context, without_txn
 from ...log.load import refresh as refresh_snapshot
 from ...log.snapshot import Snapshot
 from ...protocol import properties
@@ -23,7 +23,7 @@ from ...protocol.table_configuration import check_stats_columns, stats_columns
 from ...protocol.types import fields_of
 from ...storage.store import TableLocation
 from ...write.table_changes import name_row_id_columns
-from .alteration import clustering_columns, load_for_alter, metadata_options, plan_alteration
+from .alteration import clustering_columns, load_for_alter, plan_alteration
 
 ROW_TRACKING = "rowTracking"
 
@@ -121,7 +121,7 @@ def set_properties(
         >>> dv.set_properties(table, {"delta.appendOnly": "true"}).version
         1
     """
-    commit = metadata_options(commit, "set_properties")
+    commit = without_txn(commit, "set_properties")
     properties.check_texts(values)
     snapshot = load_for_alter(table)
     settings = {name: text for name, text in values.items() if not name.startswith(FEATURE)}
@@ -167,7 +167,7 @@ def unset_properties(
         >>> dv.unset_properties(table, ["delta.appendOnly"]).version
         1
     """
-    commit = metadata_options(commit, "unset_properties")
+    commit = without_txn(commit, "unset_properties")
     given = texts_of("names", "names", names)
     snapshot = load_for_alter(table)
     for name in given:

@@ -16,10 +16,11 @@ from ..._arrow import Array, parts_by_bytes, row_numbers
 from ..._progress import begin
 from ...data_file.options import WriteOptions
 from ...data_file.reader import filter_rows
-from ...execution import Executor, NameFile
+from ...execution import Executor, NameFile, executor_of
 from ...expressions.evaluate import evaluate, inputs_of
 from ...expressions.tree import Expression, Input, literal_bytes
 from ...expressions.tree import inputs as expression_inputs
+from ...log.commit_context import txn_of
 from ...log.snapshot import TableVersion, strip_files
 from ...protocol.types import StructType
 from ...read.file_reader import POSITION, FileEntry
@@ -41,7 +42,7 @@ from ...write.rewrite import (
 )
 from ...write.router import write_files
 from ...write.row_rules import RowRules, complete_rows
-from ..rewrite import REWRITE, finish_rewrite, rewrite_executor, split_files
+from ..rewrite import REWRITE, finish_rewrite, split_files
 from .joining import Join, Pairs, side_inputs, unqualify
 from .plan import (
     Clause,
@@ -207,7 +208,7 @@ class MergeSource(Protocol):
 def execute(source: MergeSource, table: Any, plan: MergePlan) -> RewriteResult:
     """Commit a merge and return its result."""
     plan.check()
-    executor = rewrite_executor(table, plan.snapshot, "MERGE", plan.commit)
+    executor = executor_of(table, plan.snapshot.store, "MERGE", txn_of(plan.commit))
     if result := skip_repeated(plan.snapshot, plan.commit):
         executor.forget()
         return result

@@ -286,7 +286,7 @@ def plan_optimize(
 ) -> OptimizePlan:
     """Return the plan of an optimization without opening data files. Raises the errors of `optimize`."""
     options = WriteOptions(files=options_of("files", files, FileOptions))
-    commit = without_txn(options_of("commit", commit, CommitOptions), "optimize")
+    commit = without_txn(commit, "optimize")
     scope = Scope.of(snapshot.configuration)
     texts = () if sort_by is None else one_or_more("expressions", "sort_by", sort_by)
     if z_order_by is not None:
