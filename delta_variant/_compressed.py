@@ -27,7 +27,7 @@ class CompressedSequence(Sequence[T_co]):
     """
 
     def __init__(self, blocks: tuple[Block, ...]) -> None:
-        self._blocks = blocks
+        self.blocks = blocks
         self._ends = list(accumulate(count for count, _, _ in blocks))
         self._used: tuple[int, Sequence[T_co]] = -1, ()
 
@@ -40,15 +40,11 @@ class CompressedSequence(Sequence[T_co]):
             blocks.append((len(some), len(content), pa.compress(content, "zstd", asbytes=True)))
         return CompressedSequence(tuple(blocks))
 
-    @property
-    def blocks(self) -> tuple[Block, ...]:
-        return self._blocks
-
     def __len__(self) -> int:
         return self._ends[-1] if self._ends else 0
 
     def __iter__(self) -> Iterator[T_co]:
-        for number in range(len(self._blocks)):
+        for number in range(len(self.blocks)):
             yield from self._decode(number)
 
     @overload
@@ -67,7 +63,7 @@ class CompressedSequence(Sequence[T_co]):
         return len(self) == len(other) and all(map(eq, self, other))
 
     def __reduce__(self) -> Any:
-        return CompressedSequence, (self._blocks,)
+        return CompressedSequence, (self.blocks,)
 
     def __repr__(self) -> str:
         return f"<{len(self)} compressed items>"
@@ -81,7 +77,7 @@ class CompressedSequence(Sequence[T_co]):
         return items[position - self._ends[number]]
 
     def _decode(self, number: int) -> Sequence[T_co]:
-        _, size, content = self._blocks[number]
+        _, size, content = self.blocks[number]
         items: Sequence[T_co] = pickle.loads(pa.decompress(content, size, "zstd"))
         return items
 

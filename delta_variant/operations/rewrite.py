@@ -40,9 +40,6 @@ from .optimize.auto_compaction import compact_partitions, compacts
 REWRITE = "rewrite files with matching rows"
 """What the tasks of a change of rows do."""
 
-METRICS = {"DELETE": "numDeletedRows", "UPDATE": "numUpdatedRows"}
-"""The metric of the changed rows of each operation."""
-
 
 @dataclass(frozen=True)
 class RewritePlan:
@@ -158,6 +155,8 @@ def _change_tasks(
 
 
 def commit_plan(plan: RewritePlan, rewritten: RewrittenFiles) -> RewriteResult:
+    is_delete = plan.operation == "DELETE"
+    changed = "numDeletedRows" if is_delete else "numUpdatedRows"
     committed = commit_rewrite(
         plan.snapshot,
         rewritten,
@@ -165,10 +164,9 @@ def commit_plan(plan: RewritePlan, rewritten: RewrittenFiles) -> RewriteResult:
         changes_selected=True,
         operation=plan.operation,
         parameters=plan.parameters,
-        metrics={METRICS[plan.operation]: rewritten.changed, "numCopiedRows": rewritten.copied},
+        metrics={changed: rewritten.changed, "numCopiedRows": rewritten.copied},
         commit=plan.commit,
     )
-    is_delete = plan.operation == "DELETE"
     return RewriteResult(
         committed.version,
         metrics=committed.metrics,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from decimal import Context, Decimal
+from functools import partial
 from typing import Any, TypeAlias
 
 import pyarrow as pa
@@ -147,14 +148,6 @@ def _number(texts: Array, arrow_type: pa.DataType) -> Array:
     return pc.if_else(pc.is_finite(values), values, pa.scalar(None, arrow_type))
 
 
-def _text(texts: Array, arrow_type: pa.DataType) -> Array:
-    return texts.cast(arrow_type)
-
-
-def _moment(texts: Array, arrow_type: pa.DataType) -> Array:
-    return cast_values(texts, arrow_type, strict=False)
-
-
 def _unknown(texts: Array, arrow_type: pa.DataType) -> Array:
     unknown: Any = pa.nulls(len(texts))
     return unknown.cast(arrow_type)
@@ -211,8 +204,8 @@ def _moved(bound: Decimal, sign: int, precision: int, scale: int) -> Decimal | N
 
 READERS: dict[str, TextReader] = {
     **dict.fromkeys(NUMBERS, _number),
-    "string": _text,
-    **dict.fromkeys(("date", "timestamp", "timestamp_ntz"), _moment),
+    "string": lambda texts, arrow_type: texts.cast(arrow_type),
+    **dict.fromkeys(("date", "timestamp", "timestamp_ntz"), partial(cast_values, strict=False)),
 }
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from itertools import pairwise
 from typing import Any
 
@@ -129,13 +130,10 @@ class _Pruned(msgspec.Struct, frozen=True):
 
 def _all_files(files: FileSet) -> pa.Table:
     """Return all files; those of a large checkpoint without bounds."""
-    listed = files.listed
-    if listed is not None:
-        try:
-            return pa.concat_tables([*_without_bounds(listed)])
-        except MalformedLogError:
-            # As in `_prune_all`.
-            pass
+    if files.listed is not None:
+        # As in `_prune_all`.
+        with suppress(MalformedLogError):
+            return pa.concat_tables([*_without_bounds(files.listed)])
     return files.table
 
 
@@ -152,13 +150,10 @@ def _without_bounds(listed: FileList) -> Iterator[pa.Table]:
 def _prune_all(
     table: TableConfiguration, files: FileSet, pruning_predicate: PruningPredicate, *, with_bounds: bool
 ) -> list[_Pruned]:
-    listed = files.listed
-    if listed is not None:
-        try:
-            return _prune_listed(table, listed, pruning_predicate, with_bounds=with_bounds)
-        except MalformedLogError:
-            # The files are loaded from other files of the log, if they have the same actions.
-            pass
+    if files.listed is not None:
+        # Otherwise the files are loaded from other files of the log, if they have the same actions.
+        with suppress(MalformedLogError):
+            return _prune_listed(table, files.listed, pruning_predicate, with_bounds=with_bounds)
     return [_prune(table, files.table, pruning_predicate)]
 
 

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 import pyarrow as pa
@@ -17,10 +17,7 @@ from .._options import OnConflict
 from .._progress import begin, is_observed
 from .._text import count
 from ..data_file.shredding import check_layout
-from ..errors import (
-    ShreddingError,
-    error_location,
-)
+from ..errors import ShreddingError, error_location
 from ..execution import Description
 from ..expressions.arrow_filter import ArrowFilter
 from ..expressions.tree import Expression, Extraction, is_whole
@@ -35,9 +32,6 @@ from .missing_paths import warn_of_missing_paths, watch_paths
 from .plan import FilePlan, prune_files
 from .query import Query
 from .rows import RowBatches, read_files
-
-if TYPE_CHECKING:
-    import pyarrow.compute as pc
 
 Rows = TypeVar("Rows", bound="ScanRows")
 
