@@ -15,7 +15,7 @@ from ..errors import MalformedLogError, StoreError
 from ..protocol import properties
 from ..protocol.table_configuration import TableConfiguration
 from ..storage.objects import StoredFile
-from ..storage.store import Store, delete_all, list_file_info, modification_time
+from ..storage.store import Store, delete_all, file_info, list_file_info
 from .listing import LAST_CHECKPOINT, LOG, CheckpointFiles, Listing, checkpoint_name, file_span, listing_of
 
 _LOGGER = get_logger(__name__)
@@ -45,7 +45,7 @@ NOTHING_EXPIRED = ExpiredLog(None)
 def is_new_day(store: Store, now: int) -> bool:
     """Return whether the last checkpoint was written before the last midnight, at which files expire."""
     try:
-        return modification_time(store, LAST_CHECKPOINT) < _midnight(now)
+        return file_info(store, LAST_CHECKPOINT).modification_time < _midnight(now)
     except StoreError:
         return True
 

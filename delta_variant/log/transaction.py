@@ -31,7 +31,7 @@ from ..errors import (
 from ..protocol import features, properties
 from ..protocol.actions import Action, AddCDCFile, AddFile, DomainMetadata, commit_infos
 from ..protocol.table_configuration import TableConfiguration
-from ..storage.store import Store, modification_time
+from ..storage.store import Store, file_info
 from . import catalog, cleanup, commits
 from .checkpoints import writing as checkpoint_writing
 from .checksum import write_checksum
@@ -258,7 +258,9 @@ def _commit_lines(
     while True:
         version = base.version + 1
         if pending.starts_timestamps:
-            base = replace(base, timestamp=modification_time(store, commit_path(store, base.version)))
+            base = replace(
+                base, timestamp=file_info(store, commit_path(store, base.version)).modification_time
+            )
         committed = _attempt(store, pending, fixed, base)
         if committed is None:
             _LOGGER.info("%s: version %d was committed concurrently, retrying", store.uri, version)

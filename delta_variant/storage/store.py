@@ -380,11 +380,6 @@ def exists(store: Store, path: str) -> bool:
     return _request(store, path, send)
 
 
-def modification_time(store: Store, path: str) -> int:
-    """Return the modification time of a file in milliseconds since 1970."""
-    return file_info(store, path).modification_time
-
-
 def file_info(store: Store, path: str) -> StoredFile:
     """Return the size and the modification time of a file, whose path is its key in the store."""
     return _request(store, path, lambda objects, key: objects.head(key))
@@ -601,7 +596,7 @@ def _is_below(local: Path, real_root: str | None) -> bool:
 def _locate(store: Store, path: str) -> ObjectKey:
     """Return the storage of a file of the table, and its key in that storage."""
     if (local := local_path(store, path)) is not None:
-        return _LOCAL if store.local_root is None else store.objects, _local_key(local)
+        return _LOCAL if store.local_root is None else store.objects, os.path.abspath(local)
     if not is_absolute(path):
         return store.objects, path
     if (relative := path_in_table(store, path)) is not None:
@@ -618,11 +613,7 @@ def _folder(store: Store, path: str) -> str:
     """Return the common prefix of the keys of files below a folder."""
     if store.local_root is None:
         return path
-    return _local_key(store.local_root / path) + ("" if path else "/")
-
-
-def _local_key(local: Path) -> str:
-    return os.path.abspath(local)
+    return os.path.abspath(store.local_root / path) + ("" if path else "/")
 
 
 def _outside(store: Store, path: str) -> StoreError:
