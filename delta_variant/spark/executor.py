@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 from pyspark.sql.types import StructType as SparkStruct
 
-from .._packing import pack_by_size
+from .._packing import pack_evenly
 from .._text import quote
 from ..errors import StoreError
 from ..execution import GROUP_BYTES, Executor, NameFile, Task
@@ -176,7 +176,7 @@ class SparkExecutor(Executor):
     ) -> Iterator[Iterable[T]]:
         total = sum(map(size_of, items)) if total is None else total
         tasks = rounds * max(parallelism(self.spark), 1)
-        return iter(pack_by_size(items, size_of, min(limit, total // tasks + 1)))
+        return pack_evenly(items, size_of, total, tasks, limit)
 
     def run(self, step: str, tasks: Iterable[Task[Result]]) -> Iterator[Result]:
         # Spark distributes the tasks, and returns the results, in an order of its own.

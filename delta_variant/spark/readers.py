@@ -12,7 +12,7 @@ from pyspark.sql.types import StructType as SparkStruct
 
 from .._arrow import total
 from .._options import OnConflict
-from .._packing import pack_by_size
+from .._packing import pack_evenly
 from .._redaction import redact_location
 from ..errors import CastError
 from ..execution import GROUP_BYTES
@@ -43,7 +43,7 @@ def size_of(file: FileEntry | ChangedFile) -> int:
 
 
 def file_groups(files: Sequence[File], tasks: int) -> Iterator[tuple[File, ...]]:
-    """Yield files in groups of similar size, at least one for each concurrent task if there are enough."""
+    """Yield files in groups of similar size, one for each concurrent task if there are enough."""
     return _groups(files, sum(map(size_of, files)), tasks)
 
 
@@ -53,7 +53,7 @@ def groups_of_table(files: pa.Table, tasks: int) -> Iterator[tuple[FileEntry, ..
 
 
 def _groups(files: Iterable[File], size: int, tasks: int) -> Iterator[tuple[File, ...]]:
-    return map(tuple, pack_by_size(files, size_of, min(GROUP_BYTES, size // max(tasks, 1) + 1)))
+    return map(tuple, pack_evenly(files, size_of, size, max(tasks, 1), GROUP_BYTES))
 
 
 @dataclass(frozen=True)
