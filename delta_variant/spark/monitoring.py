@@ -93,9 +93,10 @@ def _post(
     jvm, bus = context._jvm, context._jsc.sc().listenerBus()
     executions = getattr(jvm.org.apache.spark.sql.execution, "SQLExecution$")
     execution = getattr(executions, "MODULE$").nextExecutionId()
-    # Each look-up of a class is a request to the JVM.
+    # Each look-up of a class or a method is a request to the JVM.
     accumulators, protocol = (getattr(jvm.org.apache.spark.util, name) for name in UTIL)
-    ids = {text: accumulators.newId() for text in counts}
+    new_id = accumulators.newId
+    ids = {text: new_id() for text in counts}
     start = {
         # A micro-batch is an execution, which has those of its operations.
         "rootExecutionId": int(context.getLocalProperty(EXECUTION_ID) or execution),

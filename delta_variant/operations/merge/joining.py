@@ -377,7 +377,11 @@ class Join:
 
 def _look_up(left: Array, right: Array) -> Pairs:
     """Return the pairs of equal keys; those of the source are unique. Null is equal to nothing."""
-    found: Array = pc.index_in(left, value_set=right, skip_nulls=True)
+    # Arrow makes a hash table of all keys that it searches in, and most batches have a part of the range.
+    bounds: Any = pc.min_max(left)
+    is_near = pc.and_(pc.greater_equal(right, bounds["min"]), pc.less_equal(right, bounds["max"]))
+    positions: Any = pc.index_in(left, value_set=right.filter(is_near), skip_nulls=True)
+    found: Array = pc.indices_nonzero(is_near).take(positions)
     targets: Array = pc.indices_nonzero(found.is_valid())
     return Pairs(targets.cast(pa.int64()), found.drop_null().cast(pa.int64()))
 
