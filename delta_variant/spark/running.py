@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Iterable
 from typing import Any, Literal
@@ -132,10 +133,15 @@ class Jobs:
         self._tracker: Any = None
         if is_remote():
             return
-        context: Any = spark.sparkContext
-        self._tracker = context.statusTracker()
-        self._group = context.getLocalProperty(JOB_GROUP)
-        self._before = set(self._tracker.getJobIdsForGroup(self._group))
+        self._context: Any = spark.sparkContext
+        self._tracker = self._context.statusTracker()
+        self._group = self._context.getLocalProperty(JOB_GROUP)
+        self._before = self._ids()
+
+    def _ids(self) -> set[int]:
+        """Return the jobs of the group: one text, because each element of an array is a request to the JVM."""
+        ids = self._context._jsc.statusTracker().getJobIdsForGroup(self._group)
+        return set(json.loads(self._context._jvm.java.util.Arrays.toString(ids)))
 
     def wait(self) -> None:
         """Wait, up to MAX_WAIT_SECONDS, until their tasks end: Spark kills those of a failed job late."""
@@ -146,7 +152,6 @@ class Jobs:
             time.sleep(0.1)
 
     def _active_tasks(self) -> int:
-        started = set(self._tracker.getJobIdsForGroup(self._group)) - self._before
-        jobs = (self._tracker.getJobInfo(job) for job in started)
+        jobs = (self._tracker.getJobInfo(job) for job in self._ids() - self._before)
         stages = (self._tracker.getStageInfo(stage) for job in jobs if job for stage in job.stageIds)
         return sum(stage.numActiveTasks for stage in stages if stage)
