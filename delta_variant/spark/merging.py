@@ -9,7 +9,6 @@ from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as sql
 from pyspark.sql.utils import is_remote
 
 from .._logging import get_logger
@@ -163,9 +162,9 @@ def _store(source: DataFrame, task: SourceTask, monitor: Monitor) -> Iterator[_S
         # A query of Spark Connect does not complete a lazy checkpoint, so lost rows would be computed again.
         stored = map_by_task(source, task, SOURCE).localCheckpoint(eager=is_remote())
     try:
-        message = sql.when(sql.length("message") <= _small_bytes(stored), sql.col("message"))
+        message = f"if(length(message) <= {_small_bytes(stored)}, message, NULL) AS message"
         with restore_errors(), monitor.step(task.step):
-            rows = stored.select("chunk", message.alias("message")).collect()
+            rows = stored.selectExpr("chunk", message).collect()
         yield _StoredRows(stored, [unpack(row["chunk"]) for row in rows], [row["message"] for row in rows])
     finally:
         _release(stored)

@@ -139,7 +139,7 @@ class Jobs:
         self._before = self._ids()
 
     def _ids(self) -> set[int]:
-        """Return the jobs of the group: one text, because each element of an array is a request to the JVM."""
+        """Return the jobs of the group, as one text: each element of an array is a request to the JVM."""
         ids = self._context._jsc.statusTracker().getJobIdsForGroup(self._group)
         return set(json.loads(self._context._jvm.java.util.Arrays.toString(ids)))
 
