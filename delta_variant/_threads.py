@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from types import TracebackType
 from typing import Any
 
 from .errors import DeltaVariantError
@@ -32,7 +31,5 @@ class Threads(ThreadPoolExecutor):
                 "threads: raise the limit, such as that of `ulimit -u`, or run fewer processes at once"
             ) from error
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: object, *_: object) -> None:
         self.shutdown(wait=kind is not GeneratorExit, cancel_futures=kind is not None)

@@ -195,12 +195,7 @@ class Engine(ABC):
         """
 
 
-def executor_of(
-    table: Any,
-    store: Store,
-    operation: str,
-    txn: Txn | None = None,
-) -> Executor:
+def executor_of(table: Any, store: Store, operation: str, txn: Txn | None = None) -> Executor:
     """Return the executor of a handle's engine for one operation on a table, by default a local executor."""
     engine: Engine | None = getattr(table, "engine", None)
     if engine is None:

@@ -15,13 +15,7 @@ from ._checks import check_installed, to_integer
 from ._html import html_table
 from ._redaction import redact_location
 from .data_file.options import FileOptions, JsonOptions, Shredding
-from .errors import (
-    ArgumentTypeError,
-    DeltaVariantError,
-    TableNotFoundError,
-    VersionNotFoundError,
-    printable,
-)
+from .errors import ArgumentTypeError, DeltaVariantError, TableNotFoundError, VersionNotFoundError, printable
 from .execution import Engine
 from .log.commit_context import CommitOptions
 from .log.load import load_snapshot as _load_snapshot

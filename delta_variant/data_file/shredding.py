@@ -155,12 +155,7 @@ def infer_shredding(
         for path, parts in _variant_arrays((field.name,), field, arrays, is_variant=field.name in variants):
             found[path] = options.schemas.get(path) or ShreddingSchema(
                 _native.infer(
-                    list(parts),
-                    MAX_LEAVES,
-                    MAX_DEPTH,
-                    options.files.spark_compatible,
-                    rows,
-                    certain_rows,
+                    list(parts), MAX_LEAVES, MAX_DEPTH, options.files.spark_compatible, rows, certain_rows
                 )
             )
     return found

@@ -150,9 +150,7 @@ def _open_reader(data: Any) -> pa.RecordBatchReader:
 
 
 def _with_variants(
-    schema: pa.Schema,
-    batches: Iterator[pa.RecordBatch],
-    table: _TableColumns,
+    schema: pa.Schema, batches: Iterator[pa.RecordBatch], table: _TableColumns
 ) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
     """Return batches with Variants in place of nested columns, and of scalars that the caller names."""
     converted = [

@@ -67,11 +67,7 @@ class ExtractedColumns:
         return [_field(name, expression) for name, expression in self.expressions.items()]
 
     def append(
-        self,
-        batch: pa.RecordBatch,
-        file: str,
-        locate: Callable[[int], Mapping[str, Any]],
-        json: JsonOptions,
+        self, batch: pa.RecordBatch, file: str, locate: Callable[[int], Mapping[str, Any]], json: JsonOptions
     ) -> pa.RecordBatch:
         """Return a batch of `file` with the columns, NULL where JSON text is invalid.
 

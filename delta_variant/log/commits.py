@@ -163,9 +163,7 @@ def _decode_tables(data: bytes, name: str) -> CommitTables:
         removed += tombstones_table(removes).to_batches()
         others += [action for action in actions if not isinstance(action, (AddFile, RemoveFile))]
     commit = CommitTables(
-        others,
-        pa.Table.from_batches(added, FILES_SCHEMA),
-        pa.Table.from_batches(removed, TOMBSTONES_SCHEMA),
+        others, pa.Table.from_batches(added, FILES_SCHEMA), pa.Table.from_batches(removed, TOMBSTONES_SCHEMA)
     )
     if len({identity(action) for action in others}) < len(others) or any(
         FileKeys.of_table(files).has_duplicates for files in (commit.added, commit.removed)

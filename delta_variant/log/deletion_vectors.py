@@ -33,9 +33,7 @@ ReadRanges: TypeAlias = Callable[[str, Sequence[tuple[int, int]]], list[bytes]]
 
 
 def load(
-    store: Store,
-    descriptor: DeletionVector | Mapping[str, Any] | None,
-    read: ReadRanges | None = None,
+    store: Store, descriptor: DeletionVector | Mapping[str, Any] | None, read: ReadRanges | None = None
 ) -> bytes | None:
     """Return the serialized bitmap of the deleted rows, which the kernel validates, or None.
 
@@ -150,8 +148,7 @@ def _read_file(read: ReadRanges, path: str, descriptor: DeletionVector) -> bytes
     start = _first_vector(read, path, descriptor) if descriptor.offset is None else descriptor.offset
     if (start < 1 and descriptor.offset is not None) or descriptor.size_in_bytes < 0:
         raise MalformedLogError(
-            f"invalid deletion vector in {path}: offset {start}, size {descriptor.size_in_bytes}",
-            file=path,
+            f"invalid deletion vector in {path}: offset {start}, size {descriptor.size_in_bytes}", file=path
         )
     end = start + SIZE_BYTES + descriptor.size_in_bytes + CHECKSUM_BYTES
     version, framed = read(path, [(0, 1), (start, end)])

@@ -19,10 +19,7 @@ _LOGGER = get_logger(__name__)
 
 
 def load_snapshot(
-    table: TableLocation | Snapshot,
-    version: int | None = None,
-    *,
-    timestamp: Timestamp | None = None,
+    table: TableLocation | Snapshot, version: int | None = None, *, timestamp: Timestamp | None = None
 ) -> Snapshot:
     """Load the state of a table, by default of its latest version.
 

@@ -190,9 +190,7 @@ def _build(
     target = latest if version is None else version
     if not 0 <= target <= latest:
         raise VersionNotFoundError(
-            f"{store.uri} has no version {target}: its latest is {latest}",
-            table=store.uri,
-            version=target,
+            f"{store.uri} has no version {target}: its latest is {latest}", table=store.uri, version=target
         )
     unreadable: MalformedLogError | None = None
     for files in (found for found in listing.checkpoints if found.version <= target):

@@ -183,12 +183,7 @@ def change_next(
     return _commit_with_retries(snapshot, pending, lambda actions: "was committed first")
 
 
-def recommit_files(
-    snapshot: Snapshot,
-    adds: Sequence[AddFile] | pa.Table,
-    *,
-    context: CommitContext,
-) -> int:
+def recommit_files(snapshot: Snapshot, adds: Sequence[AddFile] | pa.Table, *, context: CommitContext) -> int:
     """Commit files of `snapshot` again, with `dataChange=false`, and return the version.
 
     `adds` are actions or rows of `Snapshot.files`, and keep all their fields, including row ids. Files

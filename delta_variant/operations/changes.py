@@ -140,13 +140,7 @@ def read_changes(
         [{'id': 2, '_change_type': 'delete'}]
     """
     changes = plan_changes(
-        table,
-        start=start,
-        end=end,
-        columns=columns,
-        where=where,
-        timezone=timezone,
-        on_conflict=on_conflict,
+        table, start=start, end=end, columns=columns, where=where, timezone=timezone, on_conflict=on_conflict
     )
     return Scan(changes, limit)
 

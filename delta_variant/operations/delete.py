@@ -68,11 +68,7 @@ def delete(
     return run_rewrite(plan_delete(table, where, timezone=timezone, files=files, commit=commit), table)
 
 
-def delete_all(
-    table: TableLocation,
-    *,
-    commit: CommitOptions | None = None,
-) -> RewriteResult:
+def delete_all(table: TableLocation, *, commit: CommitOptions | None = None) -> RewriteResult:
     """Delete all rows, as one commit that reads no data file.
 
     The schema, the properties and the history of the table remain.

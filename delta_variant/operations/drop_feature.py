@@ -45,11 +45,7 @@ ATTEMPTS = 100
 
 
 def drop_feature(
-    table: TableLocation,
-    name: str,
-    *,
-    truncate_history: bool = False,
-    commit: CommitOptions | None = None,
+    table: TableLocation, name: str, *, truncate_history: bool = False, commit: CommitOptions | None = None
 ) -> CommitResult:
     """Remove a feature from the protocol of a table, so that readers and writers without it open the table.
 

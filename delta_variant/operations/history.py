@@ -108,10 +108,7 @@ def _time_text(entry: HistoryEntry) -> str:
     return f"{entry.timestamp:%Y-%m-%d %H:%M:%S} UTC"
 
 
-def history(
-    table: TableLocation | Snapshot,
-    limit: int | None = None,
-) -> History:
+def history(table: TableLocation | Snapshot, limit: int | None = None) -> History:
     """Return the commits in the log of a table, newest first.
 
     Args:

@@ -220,11 +220,7 @@ def read_legacy_file(path: FilePath, *, compat: bool = False) -> pa.RecordBatchR
 
 
 def write_legacy_file(
-    path: FilePath,
-    data: Any,
-    shredding: Mapping[str, ShreddingSchema],
-    *,
-    compression: Compression = "zstd",
+    path: FilePath, data: Any, shredding: Mapping[str, ShreddingSchema], *, compression: Compression = "zstd"
 ) -> WrittenFile:
     """Write Arrow data to a new local Parquet file in the legacy layout, for tests of readers and migrations.
 
@@ -291,11 +287,7 @@ def _shred_columns(batch: pa.RecordBatch, shredding: Mapping[str, ShreddingSchem
 
 
 def _write_file(
-    folder: Path,
-    name: str,
-    batches: Iterable[pa.RecordBatch],
-    variants: Iterable[str],
-    options: WriteOptions,
+    folder: Path, name: str, batches: Iterable[pa.RecordBatch], variants: Iterable[str], options: WriteOptions
 ) -> WrittenFile:
     """Write at least one batch to one file."""
     options = replace(options, files=replace(options.files, target_file_size=sys.maxsize))

@@ -84,11 +84,7 @@ class LogCleanupResult:
     dry_run: bool
 
 
-def clean_up_log(
-    table: TableLocation,
-    *,
-    dry_run: bool = True,
-) -> LogCleanupResult:
+def clean_up_log(table: TableLocation, *, dry_run: bool = True) -> LogCleanupResult:
     """Delete the commits, checkpoints and checksums of a table that are older than the retention of its log.
 
     The property `delta.logRetentionDuration`, 30 days by default and at least one day, decides which versions

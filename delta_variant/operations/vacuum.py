@@ -134,10 +134,7 @@ def vacuum(
         ()
     """
     plan = plan_vacuum(
-        table,
-        retention_hours,
-        enforce_retention_duration=enforce_retention_duration,
-        commit=commit,
+        table, retention_hours, enforce_retention_duration=enforce_retention_duration, commit=commit
     )
     return VacuumResult(None, plan.files, plan.bytes, dry_run) if dry_run else run_vacuum(plan, table)
 

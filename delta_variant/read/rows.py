@@ -43,9 +43,7 @@ EXACT = pa.decimal128(38, 0)
 
 
 def load_readable(
-    table: TableLocation | Snapshot,
-    version: int | None,
-    timestamp: Timestamp | None = None,
+    table: TableLocation | Snapshot, version: int | None, timestamp: Timestamp | None = None
 ) -> Snapshot:
     """Return a version of a table; raises the errors of `read_table` if this version cannot read it."""
     snapshot = load_snapshot(table, version, timestamp=timestamp)
@@ -249,11 +247,7 @@ class _Ahead(Generic[Started]):
     """The files that are read ahead, and the file that follows them."""
 
     def __init__(
-        self,
-        files: Iterator[FileEntry],
-        start: Callable[[FileEntry], Started],
-        pool: Threads,
-        max_files: int,
+        self, files: Iterator[FileEntry], start: Callable[[FileEntry], Started], pool: Threads, max_files: int
     ) -> None:
         self.futures: deque[tuple[int, Future[Started]]] = deque()
         self.following = next(files, None)

@@ -37,10 +37,7 @@ Incompatibility: TypeAlias = tuple[str, str]
 
 
 def describe_incompatibility(
-    before: StructType,
-    after: StructType,
-    mode_before: ColumnMappingMode,
-    mode_after: ColumnMappingMode,
+    before: StructType, after: StructType, mode_before: ColumnMappingMode, mode_after: ColumnMappingMode
 ) -> Incompatibility | None:
     """Return why rows with schema `before` cannot be read with schema `after`, None if they can.
 

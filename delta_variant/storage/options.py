@@ -20,12 +20,7 @@ from .._redaction import redact_option, remember_secrets
 from ..errors import ArgumentTypeError, StoreError
 
 # Options of a Unity Catalog, and variables of the environment in capitals. All but the first are delta-rs's.
-CATALOG_URL_KEYS = (
-    "unity_catalog_url",
-    "unity_workspace_url",
-    "databricks_workspace_url",
-    "databricks_host",
-)
+CATALOG_URL_KEYS = ("unity_catalog_url", "unity_workspace_url", "databricks_workspace_url", "databricks_host")
 CATALOG_TOKEN_KEYS = ("unity_access_token", "databricks_access_token", "databricks_token")
 ALLOW_HTTP_CATALOG = "unity_allow_http_url"
 CATALOG_KEYS = frozenset((*CATALOG_URL_KEYS, *CATALOG_TOKEN_KEYS, ALLOW_HTTP_CATALOG))

@@ -11,21 +11,7 @@ from .._redaction import redact_location
 from ..errors import StoreError
 from ..protocol.actions import local_path_of
 
-SCHEMES = (
-    "file",
-    "s3",
-    "s3a",
-    "gs",
-    "az",
-    "azure",
-    "adl",
-    "abfs",
-    "abfss",
-    "http",
-    "https",
-    "memory",
-    "uc",
-)
+SCHEMES = ("file", "s3", "s3a", "gs", "az", "azure", "adl", "abfs", "abfss", "http", "https", "memory", "uc")
 """The URI schemes of table locations."""
 
 _MOUNT = "pass the path of a mount that every machine has, or move the table to an object store"

@@ -183,10 +183,7 @@ def load_existing(
 
 
 def plan_write(
-    store: Store,
-    snapshot: Snapshot | None,
-    request: WriteRequest,
-    commit: CommitOptions,
+    store: Store, snapshot: Snapshot | None, request: WriteRequest, commit: CommitOptions
 ) -> WritePlan:
     """Return a prepared write to an existing or a new table.
 

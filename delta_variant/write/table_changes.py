@@ -124,9 +124,7 @@ def _widened(table: TableConfiguration, columns: StructType) -> StructType:
 
 
 def overwrite(
-    snapshot: Snapshot,
-    columns: StructType,
-    partition_by: tuple[str, ...] | None,
+    snapshot: Snapshot, columns: StructType, partition_by: tuple[str, ...] | None
 ) -> TableConfiguration:
     """Return an existing table whose columns are replaced by those of the data.
 

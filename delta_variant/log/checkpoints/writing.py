@@ -404,9 +404,7 @@ def _nulls(length: int, field: pa.Field[Any]) -> Any:
     if not pa.types.is_struct(field.type):
         return pa.nulls(length, field.type)
     return pa.StructArray.from_arrays(
-        [_nulls(length, part) for part in field.type],
-        fields=list(field.type),
-        mask=pa.repeat(True, length),
+        [_nulls(length, part) for part in field.type], fields=list(field.type), mask=pa.repeat(True, length)
     )
 
 

@@ -72,10 +72,7 @@ Columns: TypeAlias = (
 
 
 def add_columns(
-    table: TableLocation,
-    columns: Columns,
-    *,
-    commit: CommitOptions | None = None,
+    table: TableLocation, columns: Columns, *, commit: CommitOptions | None = None
 ) -> CommitResult:
     """Add columns after the existing ones, as one commit.
 
@@ -109,11 +106,7 @@ def add_columns(
 
 
 def rename_column(
-    table: TableLocation,
-    column: ColumnPath,
-    new_name: str,
-    *,
-    commit: CommitOptions | None = None,
+    table: TableLocation, column: ColumnPath, new_name: str, *, commit: CommitOptions | None = None
 ) -> CommitResult:
     """Rename a column or a nested field, as one commit.
 
@@ -170,10 +163,7 @@ def rename_column(
 
 
 def drop_column(
-    table: TableLocation,
-    column: ColumnPath,
-    *,
-    commit: CommitOptions | None = None,
+    table: TableLocation, column: ColumnPath, *, commit: CommitOptions | None = None
 ) -> CommitResult:
     """Drop a column or a nested field, as one commit.
 

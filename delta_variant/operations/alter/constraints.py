@@ -81,12 +81,7 @@ def add_constraint(
     ).run()
 
 
-def drop_constraint(
-    table: TableLocation,
-    name: str,
-    *,
-    commit: CommitOptions | None = None,
-) -> CommitResult:
+def drop_constraint(table: TableLocation, name: str, *, commit: CommitOptions | None = None) -> CommitResult:
     """Drop a CHECK constraint, as one commit.
 
     Args:
@@ -117,8 +112,7 @@ def drop_constraint(
         known = [each[len(CONSTRAINT) :] for each in snapshot.properties if each.startswith(CONSTRAINT)]
         listed = list_names(known, name) or "none"
         raise SchemaError(
-            f"{snapshot.uri} has no constraint {name!r}: its constraints are {listed}",
-            table=snapshot.uri,
+            f"{snapshot.uri} has no constraint {name!r}: its constraints are {listed}", table=snapshot.uri
         )
     remaining = {each: text for each, text in snapshot.properties.items() if each != key}
     parameters = {"name": name, "expr": snapshot.properties[key], "existed": "true"}

@@ -87,10 +87,7 @@ Rule: TypeAlias = Callable[[Snapshot, dict[str, str]], None]
 
 
 def set_properties(
-    table: TableLocation,
-    values: Mapping[str, str],
-    *,
-    commit: CommitOptions | None = None,
+    table: TableLocation, values: Mapping[str, str], *, commit: CommitOptions | None = None
 ) -> CommitResult:
     """Set table properties, as one commit.
 
@@ -140,10 +137,7 @@ def set_properties(
 
 
 def unset_properties(
-    table: TableLocation,
-    names: Sequence[str],
-    *,
-    commit: CommitOptions | None = None,
+    table: TableLocation, names: Sequence[str], *, commit: CommitOptions | None = None
 ) -> CommitResult:
     """Unset table properties, as one commit. Table features stay.
 

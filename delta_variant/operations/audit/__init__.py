@@ -283,10 +283,7 @@ def audit_table(
     num_files = len(selected)
     if sample is not None:
         selected = choose(selected, sample, log.version)
-    findings = [
-        *apply_rules(LOG_RULES, log),
-        *apply_rules(SUBJECT_RULES, subject),
-    ]
+    findings = [*apply_rules(LOG_RULES, log), *apply_rules(SUBJECT_RULES, subject)]
     report([*findings, *(finding for _, found in former for finding in found)])
     if log.snapshot is None:
         audited = _audit_files(subject, selected, data=data)

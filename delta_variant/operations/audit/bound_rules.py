@@ -355,6 +355,4 @@ def _variant_null_count(subject: ColumnSubject) -> Iterator[Violation]:
         found = live - rows.variants
         is_wrong = stated != found
     if is_wrong:
-        yield Violation(
-            f"nullCount of {subject.name} is {stated:,}, but the file has {found:,} nulls",
-        )
+        yield Violation(f"nullCount of {subject.name} is {stated:,}, but the file has {found:,} nulls")

@@ -84,10 +84,7 @@ class Replay:
     """
 
     def __init__(
-        self,
-        store: Store,
-        checkpoints: Mapping[int, Sequence[CheckpointFiles]],
-        written: Mapping[str, int],
+        self, store: Store, checkpoints: Mapping[int, Sequence[CheckpointFiles]], written: Mapping[str, int]
     ) -> None:
         self.state: ReplayedState | None = None
         self.violations: list[_RuleViolation] = []

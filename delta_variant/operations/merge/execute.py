@@ -119,8 +119,7 @@ class MergeRows:
                 pairs = Pairs(row_numbers(len(source)), source)
                 whole = {name: column.filter(selected) for name, column in columns.items()}
                 some = inputs_of(
-                    pa.record_batch(whole),
-                    [unqualify(each) for each in side_inputs(clause.values, "target")],
+                    pa.record_batch(whole), [unqualify(each) for each in side_inputs(clause.values, "target")]
                 )
                 values = self.join.joined(some, pairs, clause.values)
                 assigned = assign(whole, clause.assignments, values)
