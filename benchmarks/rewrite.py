@@ -3,10 +3,10 @@
     python benchmarks/rewrite.py ENGINE WORKLOAD SOURCE TARGET
 
 `generate_rewrites.py` writes the table, `generate_plain.py` that of `merge-few`. `delete` and `update`
-change one row in a hundred, in every file. `merge` updates one row in forty, and inserts as many; `merge-few`
-does so with 1,000 rows. `optimize` combines all files. `scan` reads two columns 20 times after such a delete.
-The engine `ours-vectors` is this library where the table enables deletion vectors. deltalake has no Variants
-and rewrites the same bytes as binary columns.
+change one row in a hundred, in every file. `merge` sets all columns of one row in forty, of which the last
+one changes, and inserts as many; `merge-few` does so with 1,000 rows. `optimize` combines all files. `scan`
+reads two columns 20 times after such a delete. The engine `ours-vectors` is this library where the table
+enables deletion vectors. deltalake has no Variants and rewrites the same bytes as binary columns.
 """
 
 from __future__ import annotations
@@ -104,10 +104,16 @@ def changes_of_deltalake(target: Path, share: int) -> pa.Table:
 
 
 def changes(table: Any, share: int) -> pa.Table:
-    """Return one row in `share` of a dataset, whose ids are consecutive numbers, and as many new ones."""
+    """Return one row in `share` of a dataset, whose ids are consecutive numbers, and as many new ones.
+
+    The first ones have the value of another row in their last column.
+    """
     count = table.count_rows()
     rows = table.to_table(filter=pc.field("id").isin(pa.array(range(7, count, share), pa.int64())))
-    return pa.concat_tables([rows, rows.set_column(0, "id", pc.add(rows["id"], count))])
+    rows, last = rows.combine_chunks(), rows.schema.names[-1]
+    others = rows.take(pa.array([*range(1, rows.num_rows), 0]))
+    changed = rows.set_column(rows.num_columns - 1, last, others[last])
+    return pa.concat_tables([changed, rows.set_column(0, "id", pc.add(rows["id"], count))])
 
 
 ENGINES: dict[str, Callable[[str, Path], Rewrite]] = {

@@ -711,7 +711,15 @@ class DataFile:
         """The number of rows, deleted ones included."""
     @property
     def is_own(self) -> bool:
-        """Whether this library wrote the file, so that another file can have its pages."""
+        """Whether this library wrote the file."""
+
+    @property
+    def converted_columns(self) -> list[str]:
+        """The names of the columns that this library writes as another type of Parquet; has Variants, too."""
+
+    def has_compression(self, compression: str) -> bool:
+        """Return whether all column chunks have this compression."""
+
     @property
     def row_groups(self) -> list[tuple[int, int]]:
         """The number of rows and the encoded bytes of each row group."""

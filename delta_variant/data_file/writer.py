@@ -248,7 +248,7 @@ class FileSeries(Generic[Context]):
             copied = as_pages and opened.copy(file, row_group)
             copied = copied or opened.transfer(file, row_group)
         else:
-            copied = opened.copy(file, row_group, replaced)
+            copied = as_pages and opened.copy(file, row_group, replaced)
         self._end_if_full(opened)
         return copied
 
@@ -333,15 +333,17 @@ class _FileWriter:
     def copy(self, file: NativeFile, row_group: int, replaced: ReplacedColumns | None = None) -> bool:
         """Append a row group of another file as it is encoded, and return whether this was possible.
 
-        The columns in `replaced` get other values. They are read only if this is possible.
+        The columns in `replaced` get other values. They are read only if this is possible, also without a
+        column.
         """
         positions = [] if replaced is None else replaced.positions
         with _write_errors(self.uri):
             if not self.writer.copy(file, row_group, positions):
                 return False
         for batch in () if replaced is None else replaced.batches:
-            with _write_errors(self.uri):
-                self.writer.replace(batch)
+            if positions:
+                with _write_errors(self.uri):
+                    self.writer.replace(batch)
         return True
 
     def transfer(self, file: NativeFile, row_group: int) -> bool:

@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from operator import methodcaller
 from typing import Any
 
@@ -21,8 +22,9 @@ from ..data_file.shredding import numeric_of, shred_column
 from ..errors import CastError, VariantPathError, error_location
 from ..expressions.tree import Expression, input_column, input_name, output_type
 from ..expressions.tree import inputs as expression_inputs
+from ..protocol.schema.column_mapping import physical_name
 from ..protocol.table_configuration import TableConfiguration
-from ..protocol.types import has_variant
+from ..protocol.types import VARIANT, has_variant, parts_of
 from ..read.file_reader import POSITION, FileReader, Stored, evaluate_columns
 from ..read.plan import plan_rows
 from ..read.predicate import PruningPredicate
@@ -54,6 +56,9 @@ def find_changes(file: FileReader, pruning_predicate: PruningPredicate, change: 
 MOST_REPLACED = 1 / 16
 """The share of rows up to which changed rows are read on their own, which decodes their pages twice."""
 
+FLOAT_BITS = {pa.float32(): pa.int32(), pa.float64(): pa.int64()}
+"""Types that compare floating-point numbers by their bits: zeros have signs."""
+
 MAX_GAP = 8
 """The number of unchanged rows between changed ones that are read with them, for fewer ranges of rows."""
 
@@ -66,28 +71,22 @@ def _ranges(rows: Array) -> list[RowRange]:
     return [(first, last + 1) for first, last in zip(firsts, lasts, strict=True)]
 
 
-def _read_changed_rows(
-    file: FileReader, rows: Array, change: RowChange, writer: ChangeWriter | None, unread: frozenset[str]
-) -> Iterator[tuple[ChangedBatch, pa.RecordBatch | None]]:
-    """Yield those of the rows of a file that change, given their numbers, and few others, after the change.
-
-    They are read, and returned, as `_read_after` does.
-    """
-    # Files can be shredded differently, so that Variants are copied as they are without shredding.
-    return _read_after(file, change, frozenset(), _ranges(rows), writer, unread)
-
-
 def read_remaining_rows(
-    file: FileReader, rows: Array, change: RowChange, shredded: frozenset[str], writer: ChangeWriter | None
+    file: FileReader,
+    rows: Array,
+    change: RowChange,
+    shredded: frozenset[str],
+    writer: ChangeWriter | None,
+    *,
+    as_pages: bool,
 ) -> Iterator[pa.RecordBatch | StoredRows]:
     """Yield the rows of a file that remain after a change of some, as they are written to another file.
 
     `rows` are the numbers of the changed rows in ascending order. Row groups without any are copied where
-    possible, and the columns of others that do not change. The Variant columns in `shredded` are returned as
-    the file stores them.
+    possible, and with `as_pages` the columns of others that do not change. The Variant columns in `shredded`
+    are returned as the file stores them.
     """
-    table = file.table.version.configuration
-    columns, tracking = Scope.of(table).whole_columns(), RowTracking.of(table)
+    columns = Scope.of(file.table.version.configuration).whole_columns()
     copied, assigned = shredded & change.columns.copied, shredded - change.columns.copied
 
     def read(ranges: Sequence[RowRange] | None) -> Iterator[pa.RecordBatch]:
@@ -97,23 +96,81 @@ def read_remaining_rows(
             yield from _read_around(file, columns, changed, change, shredded, ranges, writer)
             return
         shred = _shredder(file, assigned)
-        for after, moving in _read_after(file, change, copied, ranges, writer):
+        for _, after, moving in _read_after(file, change, copied, ranges, writer):
             yield shred(after.with_row_ids(moving))
 
-    def read_assigned(group: RowRange) -> Iterator[pa.RecordBatch]:
-        replaced = {name: each for name, each in columns.items() if name in change.columns.assigned}
-        return _read_around(file, replaced, _rows_in(rows, [group]), change, frozenset(), [group], writer)
+    def read_columns(names: frozenset[str], group: RowRange) -> Iterator[pa.RecordBatch]:
+        values = {name: each for name, each in columns.items() if name in names}
+        return _read_around(file, values, _rows_in(rows, [group]), change, frozenset(), [group], writer)
 
     def read_before(group: RowRange) -> Iterator[pa.RecordBatch]:
         return _read_around(file, columns, rows[:0], change, shredded, [group], None)
 
-    copyable = copyable_row_groups(file, tracking)
-    changed = frozenset(each for each in copyable if len(_rows_in(rows, [file.row_groups[each]])))
-    is_replaceable = file.native.is_own and not change.columns.may_remove
-    if not is_replaceable or not _are_replaceable(change.columns.assigned, table):
-        return read_or_copy(file, read, frozenset(copyable) - changed)
-    replacement = Replacement(changed, change.columns.assigned, read_assigned, read_before)
-    return read_or_copy(file, read, frozenset(copyable), replacement=replacement)
+    replaced = _replaced_columns(file, rows, change, as_pages=as_pages)
+    replacements = {
+        number: Replacement(names, partial(read_columns, names), read_before)
+        for number, names in replaced.items()
+        # Without columns, rows are read for their change data.
+        if names or (writer is not None and len(_rows_in(rows, [file.row_groups[number]])))
+    }
+    return read_or_copy(file, read, replaced.keys(), replacements=replacements, as_pages=as_pages)
+
+
+def _replaced_columns(
+    file: FileReader, rows: Array, change: RowChange, *, as_pages: bool
+) -> dict[int, frozenset[str]]:
+    """Return the row groups of a file that can be copied after a change, each with its columns that cannot.
+
+    These are the columns that change, and those that this library stores as another type of Parquet.
+    """
+    table = file.table.version.configuration
+    copyable = copyable_row_groups(file, RowTracking.of(table))
+    changed = {each for each in copyable if len(_rows_in(rows, [file.row_groups[each]]))}
+    if not as_pages or not copyable:
+        return dict.fromkeys((each for each in copyable if each not in changed), frozenset())
+    plain = [field for field in table.schema.fields if not has_variant(field.type)]
+    names = {physical_name(field, table.mapping_mode): field.name for field in plain}
+    converted = frozenset(names[each] for each in file.native.converted_columns if each in names)
+    if changed and not change.columns.may_remove:
+        differing = change.columns.assigned - _unchanged_columns(file, rows, change)
+        if _are_replaceable(differing, table):
+            return {each: converted | (differing if each in changed else frozenset()) for each in copyable}
+    return {each: converted for each in copyable if each not in changed}
+
+
+FIRST_COMPARED = 64
+"""How many changed rows are compared first, which is enough for most columns that change."""
+
+
+def _unchanged_columns(file: FileReader, rows: Array, change: RowChange) -> frozenset[str]:
+    """Return the assigned columns whose values are the same, to the bit, after the change of rows.
+
+    Columns of other nested types than Variant are not compared.
+    """
+    table = file.table.version.configuration
+    columns = Scope.of(table).whole_columns()
+    same = {
+        field.name
+        for field in table.schema.fields
+        if field.name in change.columns.assigned and (field.type == VARIANT or not parts_of(field.type))
+    }
+    for some in (rows[:FIRST_COMPARED], rows[FIRST_COMPARED:]):
+        if not same or not len(some):
+            break
+        unread = change.columns.passed | (change.columns.replaced - same)
+        for read, after, _ in _read_after(file, change, frozenset(), _ranges(some), None, unread):
+            before = evaluate_columns({name: columns[name] for name in same}, read).filter(after.updated)
+            new = after.rows.filter(after.updated.filter(after.remaining))
+            same -= {name for name in same if not _is_same(before.column(name), new.column(name))}
+            if not same:
+                return frozenset()
+    return frozenset(same)
+
+
+def _is_same(one: Array, other: Array) -> bool:
+    if one.type == other.type and (bits := FLOAT_BITS.get(one.type)) is not None:
+        one, other = one.view(bits), other.view(bits)
+    return bool(one.equals(other))
 
 
 def _are_replaceable(columns: Collection[str], table: TableConfiguration) -> bool:
@@ -246,7 +303,8 @@ def read_updated_rows(
     """
     unread |= change.columns.replaced if writer is None else frozenset()
     count = 0
-    for after, moving in _read_changed_rows(file, rows, change, writer, unread):
+    # Files can be shredded differently, so that Variants are copied as they are without shredding.
+    for _, after, moving in _read_after(file, change, frozenset(), _ranges(rows), writer, unread):
         is_updated = after.updated.filter(after.changed)
         if len(is_updated):
             new = after.with_row_ids(moving).filter(after.updated.filter(after.remaining))
@@ -263,8 +321,8 @@ def _read_after(
     ranges: Sequence[RowRange] | None,
     writer: ChangeWriter | None,
     unread: frozenset[str] = frozenset(),
-) -> Iterator[tuple[ChangedBatch, pa.RecordBatch | None]]:
-    """Yield rows of a file after a change, with the row ids that they had, and write their changes.
+) -> Iterator[tuple[pa.RecordBatch, ChangedBatch, pa.RecordBatch | None]]:
+    """Yield rows of a file before and after a change, with the row ids that they had; write their changes.
 
     The columns in `unread` are null before the change.
     """
@@ -282,9 +340,10 @@ def _read_after(
         with _errors_in(file.file.path, change, batch):
             for after in change.apply(batch):
                 length = len(after.remaining)
+                before = batch.slice(first, length)
                 if writer is not None:
-                    _add_changes(writer, table, batch.slice(first, length), after)
-                yield after, None if moving is None else moving.slice(first, length)
+                    _add_changes(writer, table, before, after)
+                yield before, after, None if moving is None else moving.slice(first, length)
                 first += length
 
 

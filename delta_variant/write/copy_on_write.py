@@ -3,7 +3,7 @@
 Where a table enables deletion vectors, most files stay as they are, and updated rows go to new files.
 A rewritten file keeps the shredding of the original, and its residual rows stay in other files. Small files
 share new files. Large row groups without changed rows are copied as they are encoded, as are the columns of
-others that an update does not set. In other columns, few changed rows are read on their own and replaced in
+others that keep their values. In other columns, few changed rows are read on their own and replaced in
 their place, and other rows do not pass through the change. Variant columns that the change does not read are
 copied in shredded form. In other columns numbers are shredded only by their own type if the file has numbers
 of another type, so that an unchanged Variant keeps its bytes.
@@ -177,9 +177,10 @@ def _rewrite(file: FileReader, rows: Array, change: RowChange, new: NewFileWrite
     options, writer = new.options_for_all(file), new.changes()
     files = NO_FILES
     try:
+        shredded, as_pages = new.shredded(file, rows, change, options), new.keeps_pages(file)
         files = write_files(
             new.store,
-            read_remaining_rows(file, rows, change, new.shredded(file, rows, change, options), writer),
+            read_remaining_rows(file, rows, change, shredded, writer, as_pages=as_pages),
             new.stored,
             options,
             name=new.name,

@@ -20,6 +20,7 @@ from ..data_file.options import WriteOptions
 from ..data_file.shredding import PerSchema, numeric_of, shredding_of
 from ..execution import NameFile
 from ..log.snapshot import TableVersion
+from ..protocol import properties
 from ..protocol.table_configuration import TableConfiguration
 from ..read.file_reader import FileReader
 from ..read.row_tracking import with_row_ids
@@ -96,6 +97,11 @@ class NewFileWriters:
                 self._residual[numeric] = ResidualFiles(self.store, self.stored, options, self.name)
             return self._residual[numeric]
 
+    def keeps_pages(self, file: FileReader) -> bool:
+        """Return whether new files can have pages of a file: not if they have a compression that it lacks."""
+        wanted = self.options.files.compression or self.after.get(properties.COMPRESSION_CODEC)
+        return wanted is None or file.native.has_compression(wanted)
+
     def _new_router(self, options: WriteOptions) -> Router:
         return Router(self.store, self.stored, options, name=self.name, residual=self.residual(options))
 
@@ -135,7 +141,8 @@ class NewFileWriters:
             options = self.options_for_all(file)
             self._joined[kind] = self._new_router(options), self.shredded(file, rows, change, options)
         router, shredded = self._joined[kind]
-        router.add_all(read_remaining_rows(file, rows, change, shredded, self._changes))
+        as_pages = self.keeps_pages(file)
+        router.add_all(read_remaining_rows(file, rows, change, shredded, self._changes, as_pages=as_pages))
         return True
 
     def move(self, file: FileReader, rows: Array, change: RowChange, threads: Threads) -> None:

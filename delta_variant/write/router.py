@@ -215,7 +215,7 @@ class _RoutedSeries:
         """Append a row group of another file, and return whether this was possible."""
         replaced = self.router.replaced_columns(rows, columns)
         copied = self.files.copy(
-            columns, origin, rows.file, rows.row_group, as_pages=rows.is_large, replaced=replaced
+            columns, origin, rows.file, rows.row_group, as_pages=rows.as_pages, replaced=replaced
         )
         self._separate()
         return copied

@@ -6,7 +6,7 @@ others are decoded and encoded again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import groupby
 from typing import TypeAlias
@@ -29,12 +29,11 @@ ReadRows: TypeAlias = Callable[[Sequence[RowRange] | None], Iterator[pa.RecordBa
 
 
 class Replacement(msgspec.Struct, frozen=True):
-    """New values of some columns of a file, and the row groups in which they differ.
+    """New values of some columns of a row group.
 
     `read` yields the values in a range of rows, and `read_before` these rows of the file as they are.
     """
 
-    row_groups: Collection[int]
     columns: Collection[str]
     read: Callable[[RowRange], Iterator[pa.RecordBatch]]
     read_before: Callable[[RowRange], Iterator[pa.RecordBatch]]
@@ -43,8 +42,8 @@ class Replacement(msgspec.Struct, frozen=True):
 class StoredRows(msgspec.Struct, frozen=True):
     """A row group that the kernel moves if the new file permits it, and else is read and written.
 
-    `sample` is a row of a file with the same schema and partition values. `read` reads the rows. Pages of a
-    row group that is large are copied as they are encoded, but for the columns in `replacement`.
+    `sample` is a row of a file with the same schema and partition values. `read` reads the rows. With
+    `as_pages`, its pages are copied as they are encoded, but for the columns in `replacement`.
     """
 
     file: NativeFile
@@ -52,7 +51,7 @@ class StoredRows(msgspec.Struct, frozen=True):
     rows: RowRange
     sample: pa.RecordBatch
     read: ReadRows
-    is_large: bool
+    as_pages: bool
     replacement: Replacement | None = None
 
     @property
@@ -89,12 +88,15 @@ def read_or_copy(
     read: ReadRows,
     copied: Collection[int],
     samples: PerSchema[pa.RecordBatch] | None = None,
-    replacement: Replacement | None = None,
+    *,
+    replacements: Mapping[int, Replacement] | None = None,
+    as_pages: bool,
 ) -> Iterator[pa.RecordBatch | StoredRows]:
     """Yield the rows of a file in order: the row groups in `copied` as stored rows, the others as batches.
 
-    `samples` has the samples of other files with the same partition values. `replacement` has the new values
-    of columns in some of the copied row groups.
+    `samples` has the samples of other files with the same partition values. `replacements` has the new
+    values of columns for some of the copied row groups. With `as_pages`, large row groups can be copied as
+    they are encoded.
     """
     if not copied:
         yield from read(None)
@@ -107,10 +109,11 @@ def read_or_copy(
             yield from read([rows for _, rows in members])
             continue
         for number, rows in members:
-            new = replacement if replacement is not None and number in replacement.row_groups else None
+            new = (replacements or {}).get(number)
             before = new.read_before if new else lambda group: read([group])
             sample = samples.of(file.native, partial(_first_row, before, rows))
-            yield StoredRows(file.native, number, rows, sample, read, _is_large(*sizes[number]), new)
+            is_page = as_pages and _is_large(*sizes[number])
+            yield StoredRows(file.native, number, rows, sample, read, is_page, new)
 
 
 def _first_row(read: Callable[[RowRange], Iterator[pa.RecordBatch]], rows: RowRange) -> pa.RecordBatch:

@@ -88,9 +88,9 @@ def passed(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     read = changed_rows._read_after
 
     def record(*arguments: Any) -> Any:
-        for after, moving in read(*arguments):
+        for before, after, moving in read(*arguments):
             found.append(len(after.remaining))
-            yield after, moving
+            yield before, after, moving
 
     monkeypatch.setattr(changed_rows, "_read_after", record)
     return found

@@ -362,11 +362,11 @@ def test_another_compression_is_applied_to_all_rows(tmp_path: Path, copied: list
     assert texts_by_id(tmp_path / "t").keys() == set(range(50)) - {13}
 
 
-def test_row_groups_of_another_writer_are_encoded_again(tmp_path: Path, copied: list[int]):
-    properties = WriterProperties(compression="ZSTD", max_row_group_size=10)
+def test_row_groups_of_another_writer_are_copied(tmp_path: Path, copied: list[int]):
+    properties = WriterProperties(max_row_group_size=10)
     write_deltalake(tmp_path / "t", pa.table({"id": list(range(50))}), writer_properties=properties)
     dv.delete(tmp_path / "t", "id = 13")
-    assert copied == []
+    assert copied == [0, 2, 3, 4]
     ids = dv.read_table(tmp_path / "t").to_table()["id"].to_pylist()
     assert ids == [number for number in range(50) if number != 13]
 

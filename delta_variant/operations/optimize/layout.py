@@ -382,7 +382,9 @@ def read_or_copy_files(
         copied: Sequence[int] = ()
         if has_shredding(file) and not options.is_residual:
             copied = copyable_row_groups(file, tracking, with_small=True)
-        yield from read_or_copy(file, batches, copied, samples)
+        # The pages of other writers become those of this one.
+        as_pages = file.native.is_own and file.native.has_compression(options.files.codec)
+        yield from read_or_copy(file, batches, copied, samples, as_pages=as_pages)
 
     return map(rows, TableReader.of(version).open_each(files))
 

@@ -174,12 +174,14 @@ impl StoredLeaf {
     }
 }
 
-/// The extremes that statistics state exactly: text may be truncated, and a NaN leaves no bounds.
+/// The extremes that statistics state exactly: text may be truncated, unlike numbers, and a NaN leaves no bounds.
 fn stated_extremes(like: &Extremes, statistics: &Statistics) -> Option<Extremes> {
     if *like == Extremes::Unordered {
         return Some(Extremes::Unordered);
     }
-    if !statistics.min_is_exact() || !statistics.max_is_exact() {
+    let is_integer = matches!(statistics, Statistics::Int32(_) | Statistics::Int64(_));
+    let is_exact = is_integer || statistics.min_is_exact() && statistics.max_is_exact();
+    if !is_exact || statistics.is_min_max_deprecated() {
         return None;
     }
     fn range<T, K>(

@@ -1,6 +1,10 @@
 //! Row groups of one file in another file, as they are encoded.
 
+use std::mem::discriminant;
+
+use arrow_schema::{FieldRef, Schema};
 use bytes::Bytes;
+use parquet::basic::{Compression, Type};
 use parquet::column::writer::ColumnCloseResult;
 use parquet::file::metadata::{
     ColumnChunkMetaData, ColumnIndexBuilder, OffsetIndexBuilder, ParquetMetaData, ParquetMetaDataOptions,
@@ -8,10 +12,12 @@ use parquet::file::metadata::{
 };
 use parquet::file::page_index::column_index::ColumnIndexMetaData;
 use parquet::file::page_index::offset_index::OffsetIndexMetaData;
+use parquet::file::statistics::Statistics;
 
 use super::page_index::PageIndex;
 use super::pages::{Chunks, byte_range, check_checksums};
 use super::read::{ParquetFile, guarded};
+use super::schema::{members, to_parquet};
 use crate::error::Result;
 
 /// The name of this library in footers, before its version.
@@ -26,20 +32,39 @@ pub(super) struct EncodedRowGroup {
 }
 
 impl ParquetFile {
-    /// Whether this library wrote the file: then its statistics are exact, and all engines read its pages.
+    /// Whether this library wrote the file: then its statistics are exact.
     pub fn is_own(&self) -> bool {
         let created_by = self.metadata().file_metadata().created_by();
         created_by.is_some_and(|name| name.starts_with(CREATED_BY))
     }
 
-    /// Fetch a row group but for the leaves that are `replaced`. `None` if another library wrote the file, if it is in a
-    /// legacy calendar, or if a column chunk has no offset index, which either all row groups of a file have or none has.
+    /// Whether all column chunks have this compression, at any level.
+    pub fn has_compression(&self, compression: Compression) -> bool {
+        let mut chunks = self.row_groups().iter().flat_map(RowGroupMetaData::columns);
+        chunks.all(|chunk| discriminant(&chunk.compression()) == discriminant(&compression))
+    }
+
+    /// The columns that [`to_parquet`] gives another type than the file has, or none. As it does not know Variants, these
+    /// are among them.
+    pub fn converted_columns(&self) -> Vec<&FieldRef> {
+        let fields = self.arrow_schema().fields().iter().zip(members(self.schema()));
+        fields
+            .filter(|(field, stored)| {
+                let written = to_parquet(&Schema::new(vec![(*field).clone()]), true).ok();
+                written.is_none_or(|new| members(new.root_schema()) != [(*stored).clone()])
+            })
+            .map(|(field, _)| field)
+            .collect()
+    }
+
+    /// Fetch a row group but for the leaves that are `replaced`. `None` if the file is in a legacy calendar, or if a
+    /// column chunk has no offset index, which either all row groups of a file have or none has.
     pub(super) fn encoded_row_group(
         &self,
         row_group: usize,
         replaced: &[bool],
     ) -> Result<Option<EncodedRowGroup>> {
-        if !self.is_own() || self.calendar().is_some() || row_group >= self.row_groups().len() {
+        if self.calendar().is_some() || row_group >= self.row_groups().len() {
             return Ok(None);
         }
         let metadata = self.complete_metadata()?;
@@ -49,13 +74,26 @@ impl ParquetFile {
         let mut columns: Vec<_> = replaced.iter().map(|_| None).collect();
         for (&leaf, index) in leaves.iter().zip(indexes) {
             let Some(index) = index else { return Ok(None) };
-            columns[leaf] = Some(close_result(group, group.column(leaf), &index)?);
+            let chunk = self.with_exact_statistics(group.column(leaf))?;
+            columns[leaf] = Some(close_result(group, &chunk, &index)?);
         }
         let ranges = leaves.iter().map(|leaf| byte_range(group, *leaf)).collect::<Result<_>>()?;
         let chunks = self.fetch(ranges)?;
         leaves.iter().try_for_each(|leaf| check_checksums(&chunks, self.metadata(), row_group, *leaf))?;
         let rows = usize::try_from(group.num_rows()).unwrap_or_default();
         Ok(Some(EncodedRowGroup { rows, chunks, columns }))
+    }
+
+    /// The statistics of this library are exact. Other writers leave NaN out, which then lies outside of the bounds.
+    fn with_exact_statistics(&self, chunk: &ColumnChunkMetaData) -> Result<ColumnChunkMetaData> {
+        let nulls = chunk.statistics().and_then(Statistics::null_count_opt);
+        let stated = match chunk.column_type() {
+            Type::FLOAT => Statistics::float(None, None, None, nulls, false),
+            Type::DOUBLE => Statistics::double(None, None, None, nulls, false),
+            _ => return Ok(chunk.clone()),
+        };
+        let builder = chunk.clone().into_builder();
+        Ok(if self.is_own() { builder } else { builder.set_statistics(stated) }.build()?)
     }
 
     /// The footer with the encodings of pages, which `open` does not keep.

@@ -2,7 +2,6 @@
 //! threads. Memory holds the encoded pages of one row group, at most about `row_group_bytes`.
 
 use std::io::Write;
-use std::mem::discriminant;
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
@@ -13,7 +12,7 @@ use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData};
 use parquet::file::properties::WriterProperties;
 use parquet::file::statistics::Statistics;
 use parquet::file::writer::SerializedFileWriter;
-use parquet::schema::types::{ColumnDescriptor, SchemaDescPtr, Type};
+use parquet::schema::types::{ColumnDescriptor, SchemaDescPtr, SchemaDescriptor, Type};
 use rayon::prelude::*;
 
 use super::copy::{CREATED_BY, EncodedRowGroup};
@@ -21,7 +20,7 @@ use super::encode::{
     Chunk, ChunkEncoder, EncodedExtremes, LeafStatistics, PAGE_ROWS, PageVersion, leaves, variable_bytes,
 };
 use super::read::ParquetFile;
-use super::schema::{is_variant, to_parquet};
+use super::schema::{is_variant, members, to_parquet};
 use crate::error::{Error, Result};
 use crate::value::column::leaf_count;
 
@@ -160,13 +159,13 @@ impl<W: Write + Send> FileWriter<W> {
         Ok(())
     }
 
-    /// Append a row group of another file without decoding it. Return `false`, and append nothing, unless this library
-    /// wrote the file with the same schema and the same compression, and with an index of its pages.
+    /// Append a row group of another file without decoding it. Return `false`, and append nothing, unless the file has
+    /// the same columns, of any type where they are `replaced`, and an index of its pages.
     ///
     /// The columns at the positions `replaced` are not copied. `replace` takes their values, and nothing else can be
     /// written before it has those of all rows. The rows written before end their row group, however small it is.
     pub fn copy(&mut self, file: &ParquetFile, row_group: usize, replaced: &[usize]) -> Result<bool> {
-        if !self.has_same_pages(file, row_group) {
+        if !self.has_columns_of(file, replaced) {
             return Ok(false);
         }
         let columns = self.schema.fields().iter().enumerate();
@@ -203,12 +202,16 @@ impl<W: Write + Send> FileWriter<W> {
         self.parquet_schema.root_schema()
     }
 
-    fn has_same_pages(&self, file: &ParquetFile, row_group: usize) -> bool {
-        let codec = discriminant(&self.options.compression);
-        file.schema() == self.parquet_schema()
-            && file.row_groups().get(row_group).is_some_and(|group| {
-                group.columns().iter().all(|chunk| discriminant(&chunk.compression()) == codec)
-            })
+    fn has_columns_of(&self, file: &ParquetFile, replaced: &[usize]) -> bool {
+        let (own, stored) = (&self.parquet_schema, file.metadata().file_metadata().schema_descr());
+        let columns = members(own.root_schema()).iter().zip(members(stored.root_schema())).enumerate();
+        let are_same = |(position, (own, stored))| own == stored || replaced.contains(&position);
+        let column_of_leaf = |schema: &SchemaDescriptor, leaf| {
+            (leaf < schema.num_columns()).then(|| schema.get_column_root_idx(leaf))
+        };
+        let leaves = own.num_columns().max(stored.num_columns());
+        (0..leaves).all(|leaf| column_of_leaf(own, leaf) == column_of_leaf(stored, leaf))
+            && columns.map(are_same).all(|same| same)
     }
 
     /// Bytes handed to the sink, and an estimate of those of the row group in progress.

@@ -456,6 +456,17 @@ impl PyDataFile {
         self.file.is_own()
     }
 
+    /// The columns that the writer stores as another type of Parquet; has Variants, too.
+    #[getter]
+    fn converted_columns(&self) -> Vec<String> {
+        self.file.converted_columns().iter().map(|field| field.name().clone()).collect()
+    }
+
+    /// Whether all column chunks have this compression.
+    fn has_compression(&self, compression: &str) -> PyResult<bool> {
+        Ok(self.file.has_compression(compression_option(compression)?))
+    }
+
     /// The number of rows and the encoded bytes of each row group.
     #[getter]
     fn row_groups(&self) -> Vec<(u64, u64)> {
