@@ -46,12 +46,12 @@ def _part(name: Any) -> ScalarFunction:
     return function((parameter,), pa.int32(), partial(evaluate_over_arrays, part))
 
 
-def _pattern_type(kernel: str, position: int, result: pa.DataType) -> Callable[..., pa.DataType]:
-    """Return a rule that checks the pattern at a position, which is a constant."""
+def _pattern_type(kernel: str, result: pa.DataType) -> Callable[..., pa.DataType]:
+    """Return a rule that checks the pattern after the first argument, which is a constant."""
     sample: Any = pa.array([], TIMESTAMP if kernel == "date_format" else pa.string())
 
     def type_of(arguments: Sequence[Any]) -> pa.DataType:
-        for pattern in arguments[position:]:
+        for pattern in arguments[1:]:
             try:
                 apply_function(kernel, [sample, pa.repeat(pattern.value, 1)], 0)
             except SchemaError as error:
@@ -96,7 +96,7 @@ def _unix_timestamp_type(arguments: Sequence[Any]) -> pa.DataType:
     if kind not in ("string", "date", "timestamp", "timestamp_ntz", "null"):
         got = f"`{describe(arguments[0])}` of type {type_name(output_type(arguments[0]))}"
         raise ExpressionError(f"`unix_timestamp`: expected a string, a date or a timestamp, got {got}")
-    return _pattern_type("to_timestamp", 1, pa.int64())(arguments)
+    return _pattern_type("to_timestamp", pa.int64())(arguments)
 
 
 def _unix_timestamp(call: Call, values: Array, pattern: Values = DEFAULT_PATTERN) -> Array:
@@ -175,13 +175,13 @@ def _months_between(call: Call, end: Array, start: Array, is_rounded: Values = T
 
 PARSED = function(
     ("characters", "string"),
-    _pattern_type("to_timestamp", 1, TIMESTAMP),
+    _pattern_type("to_timestamp", TIMESTAMP),
     by_kernel("to_timestamp"),
     constant=(1,),
 )
 DIFFERENCE = function(("date", "date"), pa.int32(), _days("subtract", pa.int32()))
 ADDITION = function(("date", "int"), DATE, _days("add", DATE))
-FORMAT = _pattern_type("date_format", 1, pa.string())
+FORMAT = _pattern_type("date_format", pa.string())
 
 MOMENTS: dict[str, ScalarFunction | Expansion | StatementMoment] = {
     **dict.fromkeys(("current_date", "curdate"), StatementMoment(DATE)),

@@ -95,7 +95,7 @@ def _type(document: Any, path: tuple[str, ...]) -> DataType:
     if kind == "variant":
         return PrimitiveType("variant")
     if kind == "struct":
-        return StructType(tuple(_field(child, path) for child in _list(document, "fields", path)))
+        return StructType(tuple(_field(child, path) for child in _fields(document, path)))
     if kind == "array":
         return ArrayType(
             _type(document.get("elementType"), (*path, "element")), _flag(document, "containsNull", path)
@@ -137,10 +137,10 @@ def _field(document: Any, path: tuple[str, ...]) -> StructField:
     )
 
 
-def _list(document: dict[str, Any], key: str, path: tuple[str, ...]) -> list[Any]:
-    value = document.get(key)
+def _fields(document: dict[str, Any], path: tuple[str, ...]) -> list[Any]:
+    value = document.get("fields")
     if not isinstance(value, list):
-        raise _error(path, f"has no list {key!r}")
+        raise _error(path, "has no list 'fields'")
     return value
 
 
