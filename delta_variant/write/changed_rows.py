@@ -24,7 +24,7 @@ from ..expressions.tree import Expression, input_column, input_name, output_type
 from ..expressions.tree import inputs as expression_inputs
 from ..protocol.schema.column_mapping import physical_name
 from ..protocol.table_configuration import TableConfiguration
-from ..protocol.types import VARIANT, has_variant, parts_of
+from ..protocol.types import DataType, has_variant, parts_of, primitives_of
 from ..read.file_reader import POSITION, FileReader, Stored, evaluate_columns
 from ..read.plan import plan_rows
 from ..read.predicate import PruningPredicate
@@ -145,14 +145,14 @@ FIRST_COMPARED = 64
 def _unchanged_columns(file: FileReader, rows: Array, change: RowChange) -> frozenset[str]:
     """Return the assigned columns whose values are the same, to the bit, after the change of rows.
 
-    Columns of other nested types than Variant are not compared.
+    Nested columns with floating-point numbers are not compared.
     """
     table = file.table.version.configuration
     columns = Scope.of(table).whole_columns()
     same = {
         field.name
         for field in table.schema.fields
-        if field.name in change.columns.assigned and (field.type == VARIANT or not parts_of(field.type))
+        if field.name in change.columns.assigned and not (parts_of(field.type) and _has_floats(field.type))
     }
     for some in (rows[:FIRST_COMPARED], rows[FIRST_COMPARED:]):
         if not same or not len(some):
@@ -165,6 +165,10 @@ def _unchanged_columns(file: FileReader, rows: Array, change: RowChange) -> froz
             if not same:
                 return frozenset()
     return frozenset(same)
+
+
+def _has_floats(data_type: DataType) -> bool:
+    return not primitives_of(data_type).isdisjoint(("float", "double"))
 
 
 def _is_same(one: Array, other: Array) -> bool:
