@@ -715,7 +715,7 @@ class DataFile:
 
     @property
     def converted_columns(self) -> list[str]:
-        """The names of the columns that this library writes as another type of Parquet; has Variants, too."""
+        """The names of the columns whose pages another file cannot have as they are; has Variants, too."""
 
     def has_compression(self, compression: str) -> bool:
         """Return whether all column chunks have this compression."""

@@ -1,5 +1,6 @@
 //! Row groups of one file in another file, as they are encoded.
 
+use std::collections::HashSet;
 use std::mem::discriminant;
 
 use arrow_schema::{FieldRef, Schema};
@@ -44,21 +45,31 @@ impl ParquetFile {
         chunks.all(|chunk| discriminant(&chunk.compression()) == discriminant(&compression))
     }
 
-    /// The columns that [`to_parquet`] gives another type than the file has, or none. As it does not know Variants, these
-    /// are among them.
+    /// The columns that a copy cannot take as they are: [`to_parquet`] gives another type than the file has, or none, as
+    /// it does not know Variants, or they are lists whose pages have no index.
     pub fn converted_columns(&self) -> Vec<&FieldRef> {
+        let columns = self.metadata().file_metadata().schema_descr();
+        let chunks = self.row_groups().first().map_or(&[][..], RowGroupMetaData::columns).iter().enumerate();
+        let unindexed: HashSet<usize> = chunks
+            .filter(|(_, chunk)| {
+                chunk.column_descr().max_rep_level() > 0 && chunk.offset_index_offset().is_none()
+            })
+            .map(|(leaf, _)| columns.get_column_root_idx(leaf))
+            .collect();
         let fields = self.arrow_schema().fields().iter().zip(members(self.schema()));
         fields
-            .filter(|(field, stored)| {
+            .enumerate()
+            .filter(|(position, (field, stored))| {
                 let written = to_parquet(&Schema::new(vec![(*field).clone()]), true).ok();
-                written.is_none_or(|new| members(new.root_schema()) != [(*stored).clone()])
+                unindexed.contains(position)
+                    || written.is_none_or(|new| members(new.root_schema()) != [(*stored).clone()])
             })
-            .map(|(field, _)| field)
+            .map(|(_, (field, _))| field)
             .collect()
     }
 
-    /// Fetch a row group but for the leaves that are `replaced`. `None` if the file is in a legacy calendar, or if a
-    /// column chunk has no offset index, which either all row groups of a file have or none has.
+    /// Fetch a row group but for the leaves that are `replaced`. `None` if the file is in a legacy calendar, or if the
+    /// pages of a leaf in a list have no index: either all row groups of a file have an offset index or none has.
     pub(super) fn encoded_row_group(
         &self,
         row_group: usize,
@@ -71,15 +82,23 @@ impl ParquetFile {
         let group = metadata.row_group(row_group);
         let leaves: Vec<usize> = (0..group.num_columns()).filter(|leaf| !replaced[*leaf]).collect();
         let indexes = self.page_indexes(&[row_group], &leaves, true)?.remove(0);
+        let ranges = leaves.iter().map(|leaf| byte_range(group, *leaf)).collect::<Result<_>>()?;
+        let chunks = self.fetch(ranges)?;
         let mut columns: Vec<_> = replaced.iter().map(|_| None).collect();
         for (&leaf, index) in leaves.iter().zip(indexes) {
+            check_checksums(&chunks, self.metadata(), row_group, leaf)?;
+            let range = byte_range(group, leaf)?;
+            let offset = range.start as i64;
+            let index = match index {
+                None if group.column(leaf).column_descr().max_rep_level() == 0 => {
+                    PageIndex::of_pages(&chunks.slice(range).unwrap_or_default(), offset, group.num_rows())?
+                }
+                index => index,
+            };
             let Some(index) = index else { return Ok(None) };
             let chunk = self.with_exact_statistics(group.column(leaf))?;
             columns[leaf] = Some(close_result(group, &chunk, &index)?);
         }
-        let ranges = leaves.iter().map(|leaf| byte_range(group, *leaf)).collect::<Result<_>>()?;
-        let chunks = self.fetch(ranges)?;
-        leaves.iter().try_for_each(|leaf| check_checksums(&chunks, self.metadata(), row_group, *leaf))?;
         let rows = usize::try_from(group.num_rows()).unwrap_or_default();
         Ok(Some(EncodedRowGroup { rows, chunks, columns }))
     }

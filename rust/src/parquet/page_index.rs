@@ -11,7 +11,7 @@ use parquet::file::metadata::{ColumnChunkMetaData, RowGroupMetaData};
 use parquet::file::page_index::offset_index::PageLocation;
 
 use super::read::ParquetFile;
-use super::thrift::{Binary, PageIndexWalk};
+use super::thrift::{Binary, PageIndexWalk, pages};
 use crate::error::Result;
 
 /// The pages of one column chunk.
@@ -36,6 +36,27 @@ pub struct PageStatistics {
 }
 
 impl PageIndex {
+    /// The pages of a column chunk of `rows` outside of lists, which is at `offset` in its file, by the headers of the
+    /// pages. `None` if these have other rows.
+    pub(super) fn of_pages(chunk: &[u8], offset: i64, rows: i64) -> Result<Option<Self>> {
+        let (mut locations, mut first, mut start) = (Vec::new(), 0, 0);
+        for (sizes, page) in pages(chunk)? {
+            let end = page.as_ptr() as usize - chunk.as_ptr() as usize + page.len();
+            // A dictionary has no encodings of values.
+            if let Some(encodings) = sizes.encodings {
+                locations.push(PageLocation {
+                    offset: offset + start as i64,
+                    compressed_page_size: i32::try_from(end - start).unwrap_or(i32::MAX),
+                    first_row_index: first,
+                });
+                first += encodings.count;
+            }
+            start = end;
+        }
+        let index = PageIndex { locations, statistics: Vec::new(), boundary_order: BoundaryOrder::UNORDERED };
+        Ok((first == rows).then_some(index))
+    }
+
     /// The rows of each page, of `total` in the row group.
     pub fn rows(&self, total: u64) -> impl Iterator<Item = Range<u64>> + '_ {
         let first = |page: &PageLocation| page.first_row_index.unsigned_abs();

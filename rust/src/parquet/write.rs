@@ -12,7 +12,7 @@ use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData};
 use parquet::file::properties::WriterProperties;
 use parquet::file::statistics::Statistics;
 use parquet::file::writer::SerializedFileWriter;
-use parquet::schema::types::{ColumnDescriptor, SchemaDescPtr, SchemaDescriptor, Type};
+use parquet::schema::types::{ColumnDescriptor, SchemaDescPtr, SchemaDescriptor, Type, TypePtr};
 use rayon::prelude::*;
 
 use super::copy::{CREATED_BY, EncodedRowGroup};
@@ -204,14 +204,16 @@ impl<W: Write + Send> FileWriter<W> {
 
     fn has_columns_of(&self, file: &ParquetFile, replaced: &[usize]) -> bool {
         let (own, stored) = (&self.parquet_schema, file.metadata().file_metadata().schema_descr());
-        let columns = members(own.root_schema()).iter().zip(members(stored.root_schema())).enumerate();
-        let are_same = |(position, (own, stored))| own == stored || replaced.contains(&position);
+        let mut columns = members(own.root_schema()).iter().zip(members(stored.root_schema())).enumerate();
+        let are_same = |(position, (own, stored)): (_, (&TypePtr, &TypePtr))| {
+            own == stored || replaced.contains(&position)
+        };
         let column_of_leaf = |schema: &SchemaDescriptor, leaf| {
             (leaf < schema.num_columns()).then(|| schema.get_column_root_idx(leaf))
         };
         let leaves = own.num_columns().max(stored.num_columns());
         (0..leaves).all(|leaf| column_of_leaf(own, leaf) == column_of_leaf(stored, leaf))
-            && columns.map(are_same).all(|same| same)
+            && columns.all(are_same)
     }
 
     /// Bytes handed to the sink, and an estimate of those of the row group in progress.

@@ -456,7 +456,7 @@ impl PyDataFile {
         self.file.is_own()
     }
 
-    /// The columns that the writer stores as another type of Parquet; has Variants, too.
+    /// The columns whose pages another file cannot have as they are; has Variants, too.
     #[getter]
     fn converted_columns(&self) -> Vec<String> {
         self.file.converted_columns().iter().map(|field| field.name().clone()).collect()
