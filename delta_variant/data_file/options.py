@@ -47,7 +47,8 @@ class FileOptions:
     Attributes:
         target_file_size: The approximate size of new files in bytes, 128 MiB by default.
         compression: The compression of new files: `"zstd"`, `"snappy"`, `"gzip"`, `"lz4"` or `"none"`. None,
-            the default, is that of the table property `delta.parquet.compression.codec`, or zstd.
+            the default, is that of the table property `delta.parquet.compression.codec`, or zstd. Without
+            both, an update, delete or merge copies pages with the compression that they have.
         numeric: `"value"`, the default, shreds exact numbers by value, so that an integer may be read back as
             an equal decimal. `"strict"` only shreds numbers that have the type of the shredded column, so
             that all Variants keep their types. Rows that an update, delete or merge copies are shredded as

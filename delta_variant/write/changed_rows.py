@@ -56,9 +56,6 @@ def find_changes(file: FileReader, pruning_predicate: PruningPredicate, change: 
 MOST_REPLACED = 1 / 16
 """The share of rows up to which changed rows are read on their own, which decodes their pages twice."""
 
-FLOAT_BITS = {pa.float32(): pa.int32(), pa.float64(): pa.int64()}
-"""Types that compare floating-point numbers by their bits: zeros have signs."""
-
 MAX_GAP = 8
 """The number of unchanged rows between changed ones that are read with them, for fewer ranges of rows."""
 
@@ -121,7 +118,7 @@ def _replaced_columns(
 ) -> dict[int, frozenset[str]]:
     """Return the row groups of a file that can be copied after a change, each with its columns that cannot.
 
-    These are the columns that change, and those that this library stores as another type of Parquet.
+    These are the columns that change, and those of which another file cannot have the pages.
     """
     table = file.table.version.configuration
     copyable = copyable_row_groups(file, RowTracking.of(table))
@@ -169,6 +166,10 @@ def _unchanged_columns(file: FileReader, rows: Array, change: RowChange) -> froz
 
 def _has_floats(data_type: DataType) -> bool:
     return not primitives_of(data_type).isdisjoint(("float", "double"))
+
+
+FLOAT_BITS = {pa.float32(): pa.int32(), pa.float64(): pa.int64()}
+"""Types that compare floating-point numbers by their bits: zeros have signs."""
 
 
 def _is_same(one: Array, other: Array) -> bool:
