@@ -208,6 +208,7 @@ class ColumnRoles:
         passed: The columns that pass through unread.
         replaced: The columns that each update sets to values that do not depend on them.
         assigned: The columns that updates may set.
+        compared: Those of them that often keep their values, which is then worth a comparison.
         may_remove: Whether the change may also remove rows.
     """
 
@@ -215,6 +216,7 @@ class ColumnRoles:
     passed: frozenset[str] = frozenset()
     replaced: frozenset[str] = frozenset()
     assigned: frozenset[str] = frozenset()
+    compared: frozenset[str] = frozenset()
     may_remove: bool = True
 
     @classmethod

@@ -140,7 +140,7 @@ FIRST_COMPARED = 64
 
 
 def _unchanged_columns(file: FileReader, rows: Array, change: RowChange) -> frozenset[str]:
-    """Return the assigned columns whose values are the same, to the bit, after the change of rows.
+    """Return the compared columns whose values are the same, to the bit, after the change of rows.
 
     Nested columns with floating-point numbers are not compared.
     """
@@ -149,7 +149,7 @@ def _unchanged_columns(file: FileReader, rows: Array, change: RowChange) -> froz
     same = {
         field.name
         for field in table.schema.fields
-        if field.name in change.columns.assigned and not (parts_of(field.type) and _has_floats(field.type))
+        if field.name in change.columns.compared and not (parts_of(field.type) and _has_floats(field.type))
     }
     for some in (rows[:FIRST_COMPARED], rows[FIRST_COMPARED:]):
         if not same or not len(some):

@@ -230,7 +230,11 @@ def test_a_row_that_does_not_change_is_in_the_change_data(
 ):
     WRITERS[writer](tmp_path / "t", random_rows(1))
     dv.set_properties(tmp_path / "t", {"delta.enableChangeDataFeed": "true"})
-    result = dv.update(tmp_path / "t", {"small": "small"}, f"id in (2, {GROUP})")
+    rows = random_rows(1).to_pylist()
+    same = pa.Table.from_pylist([rows[2], rows[GROUP]], SCHEMA)
+    merging = dv.merge(tmp_path / "t", same, "target.id = source.id")
+    # Floating-point numbers in lists and structs are not compared.
+    result = merging.when_matched_update_all(except_cols=["l", "st"]).execute()
     assert [set(each) for each in replaced] == [CONVERTED[writer]] * GROUPS
     assert result.rows_updated == 2
     changes = dv.read_changes(tmp_path / "t", start=result.version).to_table()
@@ -240,8 +244,7 @@ def test_a_row_that_does_not_change_is_in_the_change_data(
         ("update_preimage", 2),
         ("update_preimage", GROUP),
     ]
-    rows = dv.read_table(tmp_path / "t").to_table().to_pylist()
-    assert bits(rows) == bits(random_rows(1).to_pylist())
+    assert bits(dv.read_table(tmp_path / "t").to_table().to_pylist()) == bits(rows)
 
 
 def test_optimize_encodes_pages_of_another_writer_again(tmp_path: Path, replaced: list[list[str]]):

@@ -72,13 +72,15 @@ def inputs_changed(version: TableVersion, others: Sequence[Input]) -> tuple[Inpu
 def column_roles(version: TableVersion, clauses: Sequence[Clause], rules: RowRules) -> ColumnRoles:
     """Return what the clauses do with the columns of the table."""
     values = [value for clause in clauses for value in clause.values]
-    return ColumnRoles.of(
+    roles = ColumnRoles.of(
         Scope.of(version.configuration),
         rules,
         [clause.assignments for clause in clauses if clause.action == "update"],
         values=[unqualify(each) for each in side_inputs(values, "target")],
         may_remove=any(clause.action == "delete" for clause in clauses),
     )
+    # A source has whole rows of which few columns differ.
+    return replace(roles, compared=roles.assigned)
 
 
 @dataclass(frozen=True)
