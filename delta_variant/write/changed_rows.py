@@ -18,7 +18,7 @@ from .._arrow import COPIED_BYTES, Array
 from .._packing import pack_by_size
 from .._progress import advance
 from ..data_file.reader import RowRange, filter_rows
-from ..data_file.shredding import numeric_of, shred_column
+from ..data_file.shredding import PerSchema, numeric_of, shred_column
 from ..errors import CastError, VariantPathError, error_location
 from ..expressions.tree import Expression, input_column, input_name, output_type
 from ..expressions.tree import inputs as expression_inputs
@@ -75,13 +75,14 @@ def read_remaining_rows(
     shredded: frozenset[str],
     writer: ChangeWriter | None,
     *,
+    samples: PerSchema[pa.RecordBatch],
     as_pages: bool,
 ) -> Iterator[pa.RecordBatch | StoredRows]:
     """Yield the rows of a file that remain after a change of some, as they are written to another file.
 
     `rows` are the numbers of the changed rows in ascending order. Row groups without any are copied where
     possible, and with `as_pages` the columns of others that do not change. The Variant columns in `shredded`
-    are returned as the file stores them.
+    are returned as the file stores them. `samples` are as in `read_or_copy`.
     """
     columns = Scope.of(file.table.version.configuration).whole_columns()
     copied, assigned = shredded & change.columns.copied, shredded - change.columns.copied
@@ -110,7 +111,7 @@ def read_remaining_rows(
         # Without columns, rows are read for their change data.
         if names or (writer is not None and len(_rows_in(rows, [file.row_groups[number]])))
     }
-    return read_or_copy(file, read, replaced.keys(), replacements=replacements, as_pages=as_pages)
+    return read_or_copy(file, read, replaced.keys(), samples, replacements=replacements, as_pages=as_pages)
 
 
 def _replaced_columns(

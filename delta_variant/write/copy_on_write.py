@@ -39,7 +39,7 @@ from ..read.scope import Scope
 from ..storage.store import discard
 from .assignment import ColumnRoles
 from .change_files import write_whole_files
-from .changed_rows import find_changes, read_remaining_rows
+from .changed_rows import find_changes
 from .deletion_vectors import VectorWriter, prefers_vector
 from .malformed import locate_malformed
 from .new_files import NewFileWriters
@@ -177,10 +177,9 @@ def _rewrite(file: FileReader, rows: Array, change: RowChange, new: NewFileWrite
     options, writer = new.options_for_all(file), new.changes()
     files = NO_FILES
     try:
-        shredded, as_pages = new.shredded(file, rows, change, options), new.keeps_pages(file)
         files = write_files(
             new.store,
-            read_remaining_rows(file, rows, change, shredded, writer, as_pages=as_pages),
+            new.read_remaining(file, rows, change, new.shredded(file, rows, change, options), writer),
             new.stored,
             options,
             name=new.name,

@@ -30,6 +30,7 @@ from .partitions import NO_FILES, WrittenFiles
 from .preparation import restrict_to_table
 from .rewrite import RewrittenPart, RowChange
 from .router import ResidualFiles, Router
+from .stored_rows import StoredRows
 
 MAX_SMALL_SHARE = 0.01
 """The share of the target file size below which a file is small: to write a file of its own takes longer than
@@ -37,6 +38,9 @@ to write its rows."""
 
 MAX_SHARED = 4
 """For how many kinds of small files new files are open at most."""
+
+MAX_SAMPLES = 4
+"""For how many partitions files are open at most of which others share the sample."""
 
 FILES_AHEAD = 2
 """The rows of how many files are read while those of another one are written."""
@@ -63,6 +67,7 @@ class NewFileWriters:
         """The table with the columns that files of moved rows have."""
         self.store = table.store
         self._residual: dict[Numeric, ResidualFiles] = {}
+        self._samples: dict[object, PerSchema[pa.RecordBatch]] = {}
         self._lock = Lock()
         self._moved: dict[tuple[Numeric, bool], Router] = {}
         self._reading: deque[tuple[Router, Iterator[pa.RecordBatch], Future[pa.RecordBatch | None]]] = deque()
@@ -97,10 +102,26 @@ class NewFileWriters:
                 self._residual[numeric] = ResidualFiles(self.store, self.stored, options, self.name)
             return self._residual[numeric]
 
-    def keeps_pages(self, file: FileReader) -> bool:
-        """Return whether new files can have pages of a file: not if they have a compression that it lacks."""
+    def read_remaining(
+        self,
+        file: FileReader,
+        rows: Array,
+        change: RowChange,
+        shredded: frozenset[str],
+        writer: ChangeWriter | None,
+    ) -> Iterator[pa.RecordBatch | StoredRows]:
+        """Yield the remaining rows of a file for a new one, like `read_remaining_rows`.
+
+        Pages are not copied if new files have a compression that the file lacks.
+        """
         wanted = self.options.files.compression or self.after.get(properties.COMPRESSION_CODEC)
-        return wanted is None or file.native.has_compression(wanted)
+        as_pages = wanted is None or file.native.has_compression(wanted)
+        alike = tuple(sorted(file.file.partition_values.items())), shredded
+        with self._lock:
+            if alike not in self._samples and len(self._samples) == MAX_SAMPLES:
+                self._samples.clear()
+            samples = self._samples.setdefault(alike, PerSchema())
+        return read_remaining_rows(file, rows, change, shredded, writer, samples=samples, as_pages=as_pages)
 
     def _new_router(self, options: WriteOptions) -> Router:
         return Router(self.store, self.stored, options, name=self.name, residual=self.residual(options))
@@ -141,8 +162,7 @@ class NewFileWriters:
             options = self.options_for_all(file)
             self._joined[kind] = self._new_router(options), self.shredded(file, rows, change, options)
         router, shredded = self._joined[kind]
-        as_pages = self.keeps_pages(file)
-        router.add_all(read_remaining_rows(file, rows, change, shredded, self._changes, as_pages=as_pages))
+        router.add_all(self.read_remaining(file, rows, change, shredded, self._changes))
         return True
 
     def move(self, file: FileReader, rows: Array, change: RowChange, threads: Threads) -> None:

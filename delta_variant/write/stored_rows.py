@@ -87,7 +87,7 @@ def read_or_copy(
     file: FileReader,
     read: ReadRows,
     copied: Collection[int],
-    samples: PerSchema[pa.RecordBatch] | None = None,
+    samples: PerSchema[pa.RecordBatch],
     *,
     replacements: Mapping[int, Replacement] | None = None,
     as_pages: bool,
@@ -101,7 +101,6 @@ def read_or_copy(
     if not copied:
         yield from read(None)
         return
-    samples = samples or PerSchema()
     sizes = file.native.row_groups
     groups = enumerate(file.row_groups)
     for is_copied, members in groupby(groups, key=lambda member: member[0] in copied):
