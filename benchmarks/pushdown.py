@@ -4,11 +4,10 @@
 
 EVENTS is a file of JSON lines of `generate.py`. The table has one Variant column. It is queried through a
 dataset, and in DuckDB through a view, too. The plain file has the paths of the queries as columns of their
-own, with the same compression. An export of the table, whose files have the bytes of the same columns, is
-opened as the plain file is. Each is queried by one engine in one process, in turn with the plain file, after
-an untimed run. Prints the medians of wall and CPU time, and of their ratios with the range. DataFusion and
-Daft are measured if they are installed. Daft has no reader of datasets: it reads the columns that a query
-needs from each fragment, and filters the rows itself.
+own, with the same compression. Both are queried by one engine in one process, in turn, after an untimed run.
+Prints the medians of wall and CPU time, and of their ratios with the range. DataFusion and Daft are measured
+if they are installed. Daft has no reader of datasets: it reads the columns that a query needs from each
+fragment, and filters the rows itself.
 """
 
 from __future__ import annotations
@@ -71,7 +70,6 @@ def prepare(events: Path, rows: int, folder: Path) -> None:
     scan = dv.read_table(folder / "table", columns=PATHS)
     with pq.ParquetWriter(folder / "plain" / "0.parquet", scan.schema, compression="zstd") as writer:
         writer.write_table(scan.to_table(), row_group_size=ROW_GROUP_ROWS)
-    dv.export(folder / "table", folder / "export", columns=PATHS)
 
 
 def by_duckdb(source: Any, query: str) -> Any:
@@ -107,15 +105,6 @@ def by_datafusion(source: Any, query: str) -> Any:
     return [tuple(row.values()) for row in context.sql(SQL[query]).to_pylist()]
 
 
-def of_export(run: Callable[[Any, str], Any]) -> Callable[[Any, str], Any]:
-    """Return a function that queries the files of the export instead of the dataset."""
-
-    def query_files(source: Any, query: str) -> Any:
-        return run(source if isinstance(source, Path) else Path(source.uri).parent / "export", query)
-
-    return query_files
-
-
 def by_daft(source: Any, query: str) -> Any:
     import daft
     import daft_fragments
@@ -132,9 +121,6 @@ ENGINES: Mapping[str, Callable[[Any, str], Any]] = {
     "duckdb view": by_duckdb_view,
     "polars": by_polars,
     **({"datafusion": by_datafusion} if find_spec("datafusion") else {}),
-    "duckdb export": of_export(by_duckdb),
-    "polars export": of_export(by_polars),
-    **({"datafusion export": of_export(by_datafusion)} if find_spec("datafusion") else {}),
     **({"daft": by_daft} if find_spec("daft") else {}),
 }
 
@@ -159,7 +145,7 @@ def compare(engine: str, query: str, folder: Path, pairs: int) -> str:
         shown = f"{statistics.median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})" if ratios else "-"
         kind = what.partition("_")[0]
         figures.append(f"{kind} {statistics.median(ours):.3f} / {statistics.median(theirs):.3f} s = {shown}")
-    return f"{engine:17} {query:7} {', '.join(figures)}"
+    return f"{engine:11} {query:7} {', '.join(figures)}"
 
 
 def _rounded(rows: Any) -> Any:

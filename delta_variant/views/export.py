@@ -134,7 +134,8 @@ def export(
         target: The path or the URI of the target, or its handle. A path uses the storage options of `table`.
         columns: SQL expressions, as in `read_table`. None, the default, is the columns of the last export; or
             while the target has no files, each column that has no Variant and each shredded path, as in
-            `to_duckdb`. Others replace all files of the target.
+            `to_duckdb`. Others replace all files of the target. A path of a Variant is at its place in the
+            struct, whatever name a mapping has for it.
         strict: Whether a value that cannot be cast to the type of its path is an error, True by default, or
             NULL. It applies to the paths of the first export, without `columns`.
         full_refresh: Export all files again, with the shredded paths of now unless `columns` are given. False
