@@ -37,7 +37,7 @@ pub struct PageStatistics {
 
 impl PageIndex {
     /// The pages of a column chunk of `rows` outside of lists, which is at `offset` in its file, by the headers of the
-    /// pages. `None` if these have other rows.
+    /// pages. `None` if these have other rows, or a page has none.
     pub(super) fn of_pages(chunk: &[u8], offset: i64, rows: i64) -> Result<Option<Self>> {
         let (mut locations, mut first, mut start) = (Vec::new(), 0, 0);
         for (sizes, page) in pages(chunk)? {
@@ -49,7 +49,10 @@ impl PageIndex {
                     compressed_page_size: i32::try_from(end - start).unwrap_or(i32::MAX),
                     first_row_index: first,
                 });
-                first += encodings.count;
+                match first.checked_add(encodings.count) {
+                    Some(next) if next > first => first = next,
+                    _ => return Ok(None),
+                }
             }
             start = end;
         }
@@ -164,4 +167,30 @@ fn page_statistics(bytes: &Bytes) -> Option<(Vec<PageStatistics>, BoundaryOrder)
         _ => BoundaryOrder::UNORDERED,
     };
     Some((statistics.collect(), boundary_order))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::PageIndex;
+
+    /// The headers of empty pages with these counts of values.
+    fn pages(counts: &[i8]) -> Vec<u8> {
+        let header = |&count: &i8| {
+            let zigzag = (count << 1 ^ count >> 7) as u8;
+            [0x15, 0, 0x15, 0, 0x15, 0, 0x2c, 0x15, zigzag, 0x15, 0, 0x15, 6, 0x15, 6, 0, 0]
+        };
+        counts.iter().flat_map(header).collect()
+    }
+
+    #[test]
+    fn pages_are_found_by_their_headers_if_their_counts_are_possible() {
+        let index = PageIndex::of_pages(&pages(&[20, 15]), 100, 35).unwrap().unwrap();
+        let found: Vec<_> = index.locations.iter().map(|page| (page.offset, page.first_row_index)).collect();
+        assert_eq!(found, [(100, 0), (117, 20)]);
+        for (counts, rows) in
+            [(&[20, 15][..], 36), (&[40, -15, 10], 35), (&[35, 0], 35), (&[-35], 35), (&[], 1)]
+        {
+            assert_eq!(PageIndex::of_pages(&pages(counts), 100, rows).unwrap(), None, "{counts:?}");
+        }
+    }
 }
