@@ -3,8 +3,9 @@
     python benchmarks/pushdown.py EVENTS [--rows 2000000] [--pairs 5] [--folder FOLDER]
 
 EVENTS is a file of JSON lines of `generate.py`. The table has one Variant column. It is queried through a
-dataset, and in DuckDB through a view, too. The plain file has the paths of the queries as columns of their
-own, with the same compression. Both are queried by one engine in one process, in turn, after an untimed run.
+dataset, as an export with the paths as columns, and in DuckDB through a view. The plain file has the paths as
+columns, too, with the same compression. Both are queried by one engine in one process, in turn, after an
+untimed run.
 Prints the medians of wall and CPU time, and of their ratios with the range. DataFusion and Daft are measured
 if they are installed. Daft has no reader of datasets: it reads the columns that a query needs from each
 fragment, and filters the rows itself.
@@ -70,6 +71,7 @@ def prepare(events: Path, rows: int, folder: Path) -> None:
     scan = dv.read_table(folder / "table", columns=PATHS)
     with pq.ParquetWriter(folder / "plain" / "0.parquet", scan.schema, compression="zstd") as writer:
         writer.write_table(scan.to_table(), row_group_size=ROW_GROUP_ROWS)
+    dv.export(folder / "table", folder / "export", columns=PATHS)
 
 
 def by_duckdb(source: Any, query: str) -> Any:
@@ -105,6 +107,16 @@ def by_datafusion(source: Any, query: str) -> Any:
     return [tuple(row.values()) for row in context.sql(SQL[query]).to_pylist()]
 
 
+def by_chdb(source: Any, query: str) -> Any:
+    import chdb
+
+    sql = SQL[query].replace(" source", f" file('{source}/*.parquet')")
+    return [
+        tuple(row.values())
+        for row in chdb.query(f"{sql} settings max_threads = {THREADS}", "ArrowTable").to_pylist()
+    ]
+
+
 def by_daft(source: Any, query: str) -> Any:
     import daft
     import daft_fragments
@@ -119,8 +131,11 @@ def by_daft(source: Any, query: str) -> Any:
 ENGINES: Mapping[str, Callable[[Any, str], Any]] = {
     "duckdb": by_duckdb,
     "duckdb view": by_duckdb_view,
+    "duckdb export": by_duckdb,
     "polars": by_polars,
-    **({"datafusion": by_datafusion} if find_spec("datafusion") else {}),
+    "polars export": by_polars,
+    **({"datafusion": by_datafusion, "datafusion export": by_datafusion} if find_spec("datafusion") else {}),
+    **({"chdb export": by_chdb} if find_spec("chdb") else {}),
     **({"daft": by_daft} if find_spec("daft") else {}),
 }
 
@@ -129,23 +144,28 @@ def compare(engine: str, query: str, folder: Path, pairs: int) -> str:
     """Return a line with the figures of a query on both sources; raises unless their results agree."""
     run = ENGINES[engine]
     plain = folder / "plain"
-    costs: dict[str, list[Any]] = {"dataset": [], "plain": []}
+    costs: dict[str, list[Any]] = {"ours": [], "plain": []}
     for number in range(pairs + 1):
         results = {}
-        for name in ("dataset", "plain") if number % 2 else ("plain", "dataset"):
-            source = dv.read_table(folder / "table", columns=PATHS) if name == "dataset" else plain
+        for name in ("ours", "plain") if number % 2 else ("plain", "ours"):
+            source = plain if name == "plain" else _source(engine, folder)
             cost, results[name] = measure(lambda source=source: run(source, query))
             if number:
                 costs[name].append(cost)
-        assert _rounded(results["dataset"]) == _rounded(results["plain"]), (engine, query)
+        assert _rounded(results["ours"]) == _rounded(results["plain"]), (engine, query)
     figures = []
     for what in ("wall_seconds", "cpu_seconds"):
-        ours, theirs = ([getattr(cost, what) for cost in costs[name]] for name in ("dataset", "plain"))
+        ours, theirs = ([getattr(cost, what) for cost in costs[name]] for name in ("ours", "plain"))
         ratios = [one / other for one, other in zip(ours, theirs, strict=True) if other]
         shown = f"{statistics.median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})" if ratios else "-"
         kind = what.partition("_")[0]
         figures.append(f"{kind} {statistics.median(ours):.3f} / {statistics.median(theirs):.3f} s = {shown}")
-    return f"{engine:11} {query:7} {', '.join(figures)}"
+    return f"{engine:17} {query:7} {', '.join(figures)}"
+
+
+def _source(engine: str, folder: Path) -> Any:
+    is_export = engine.endswith("export")
+    return folder / "export" if is_export else dv.read_table(folder / "table", columns=PATHS)
 
 
 def _rounded(rows: Any) -> Any:

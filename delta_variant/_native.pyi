@@ -13,7 +13,17 @@ from typing import Any, Protocol, TypeAlias, TypedDict, final, type_check_only
 
 import pyarrow as pa
 
-from ._options import Change, DuplicateKeys, Encoding, Floats, JsonKind, Numeric, OnConflict, PageVersion
+from ._options import (
+    Change,
+    DuplicateKeys,
+    Encoding,
+    Floats,
+    JsonKind,
+    Numeric,
+    OnConflict,
+    PageVersion,
+    ViewColumn,
+)
 
 __all__ = [
     "END_BYTES",
@@ -727,15 +737,18 @@ class DataFile:
     def leaf_paths(self) -> list[str]:
         """The paths of the leaf columns, in order, their steps joined by dots."""
 
-    def view(
-        self, columns: list[tuple[str, bool, pa.Field[Any]]], row_groups: list[int] | None
-    ) -> tuple[int, bytes] | str:
+    def view(self, columns: list[ViewColumn], row_groups: list[int] | None) -> tuple[int, bytes] | str:
         """Return a footer that shows the columns of some row groups, None for all, as plain typed columns.
 
-        The bytes of the file up to the returned number and the footer are a Parquet file. `columns` has the
-        name of each column in the file, whether it is a Variant, and its field in the view. The type of the
+        The bytes of the file up to the returned number and the footer are a Parquet file. The type of the
         field of a Variant is that of its root `typed_value`; a nullable Variant becomes a struct of it. A
-        text states why a footer cannot show the columns.
+        text states why a footer cannot show the columns, such as those of single paths.
+        """
+
+    def write_view(self, columns: list[ViewColumn], path: str | PathLike[str]) -> str | None:
+        """Write a file of some columns, whose values are not decoded, to a local path, which must not exist.
+
+        Returns None, or why it is not possible: the caller then removes the file and writes the rows.
         """
 
     def null_counts(self, leaf: int) -> list[tuple[int | None, int]]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import pyarrow as pa
 
 Change: TypeAlias = Literal["insert", "set", "replace", "append"]
@@ -30,3 +32,7 @@ Numeric: TypeAlias = Literal["value", "strict"]
 
 OnConflict: TypeAlias = Literal["error", "typed"]
 """How to handle a row whose `value` and `typed_value` contradict each other."""
+
+ViewColumn: TypeAlias = "tuple[str, bool, Sequence[str] | None, pa.Field[Any]]"
+"""A column of a view: its name in the data file, whether it is a Variant, the path of a single value in it,
+None for the struct of all its paths in the view, and the field in the view."""

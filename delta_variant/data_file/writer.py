@@ -282,6 +282,15 @@ class FileSeries(Generic[Context]):
                 storage.delete(self._store, path)
 
 
+def write_plain(store: Store, path: str, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> None:
+    """Write a file of columns without Variants, also without rows; raises DataFileError or StoreError."""
+    options = WriteOptions()
+    file = _FileWriter.create(store, path, schema, (), options, {})
+    for batch in batches:
+        file.write(batch)
+    file.close(options, None)
+
+
 @dataclass(frozen=True)
 class _FileWriter:
     """An open file; `upload` is the upload of a remote file, which exists once the upload is closed."""

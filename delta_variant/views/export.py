@@ -50,7 +50,7 @@ from ..storage.store import (
 from ..write.commit import NOT_COMMITTED
 from ..write.preparation import load_existing
 from .files import View, ViewFile
-from .shape import check_strict, plain_columns
+from .shape import Shape, check_strict, plain_columns
 
 NO_FILES = pa.Table.from_batches([], FILES_SCHEMA)
 
@@ -59,8 +59,8 @@ FILES_AT_ONCE = 8
 
 MIN_SHARE = 0.25
 MIN_BYTES = 64 << 10
-"""A data file of this size is copied if the columns of the view have this share of its bytes. The rows of
-others are written again: that takes less space, and little time, because few bytes are decoded."""
+"""A data file of this size is copied if the columns of the view have this share of its bytes. Of others, only
+these columns are copied."""
 
 ATTEMPTS = 5
 """How often an export begins again because another one was committed first."""
@@ -70,12 +70,16 @@ VECTOR_TAG = "deltaVariant.sourceDeletionVector"
 """The tags of a file with the path of the data file that it has the rows of, and its deletion vector."""
 
 
-class _Origin(msgspec.Struct, frozen=True):
-    """The value of `deltaVariant.export`: the table that was exported, and its columns, SQL expressions."""
+class _Origin(msgspec.Struct, frozen=True, rename="camel"):
+    """The value of `deltaVariant.export`: the table that was exported, and its columns, SQL expressions.
+
+    If it is flat, columns were given, and each path is one.
+    """
 
     table: str
     id: str
     columns: dict[str, str] | list[str]
+    is_flat: bool = False
 
 
 @dataclass(frozen=True, repr=False)
@@ -87,7 +91,7 @@ class ExportResult(CommitResult):
         metrics: The metrics of the commit, empty without a commit.
         exported: The version of the source.
         files_added: The number of added files.
-        files_rewritten: How many of them have rows that were written again as plain columns.
+        files_rewritten: How many of them have rows that were decoded and written again.
         files_removed: The number of removed files.
         bytes_added: The size of the added files, in bytes.
 
@@ -119,10 +123,15 @@ def export(
 
     Readers that know no Variants open the target, because it has neither Variants nor their features. Its
     data files are those of the table with other footers, as in `to_duckdb`: bytes are copied, not decoded,
-    and on a local disk whose file system can do so, such as XFS, blocks are shared. The rows of other files
-    are written again as plain columns: of those with a deletion vector, with values of other types than that
-    of their path, with another shredding, and of those whose columns are less than a quarter of their bytes.
-    A Variant is a struct of its paths below `typed_value`; partition columns and statistics stay.
+    and on a local disk whose file system can do so, such as XFS, blocks are shared. A Variant is a struct of
+    its paths below `typed_value`; partition columns and statistics stay.
+
+    With `columns`, each is a column of the target with its name, also a path of a Variant: engines read it as
+    fast as any other column, and structs slower. The files are new ones, in which the encoded values of these
+    columns are copied. So they are without `columns` if these are less than a quarter of the bytes of a file.
+
+    The rows of other files are written again as plain columns: of those with a deletion vector, with values
+    of other types than that of their path, with another shredding, and with expressions as columns.
 
     Called again, it brings the target to the current version of the table by one commit: files are removed
     and added, and only new files are read. The columns stay those of the first export, until `columns` has
@@ -134,8 +143,8 @@ def export(
         target: The path or the URI of the target, or its handle. A path uses the storage options of `table`.
         columns: SQL expressions, as in `read_table`. None, the default, is the columns of the last export; or
             while the target has no files, each column that has no Variant and each shredded path, as in
-            `to_duckdb`. Others replace all files of the target. A path of a Variant is at its place in the
-            struct, whatever name a mapping has for it.
+            `to_duckdb`. Others replace all files of the target. `shredded_columns` has a column for each
+            shredded path.
         strict: Whether a value that cannot be cast to the type of its path is an error, True by default, or
             NULL. It applies to the paths of the first export, without `columns`.
         full_refresh: Export all files again, with the shredded paths of now unless `columns` are given. False
@@ -167,6 +176,9 @@ def export(
         >>> _ = dv.export("clicks", "plain_clicks")
         >>> DeltaTable("plain_clicks").to_pyarrow_table().to_pylist()
         [{'id': 1, 'event': {'typed_value': {'user': {'id': 7}}}}]
+        >>> _ = dv.export("clicks", "plain_clicks", columns={"user": "event:user.id::bigint"})
+        >>> DeltaTable("plain_clicks").to_pyarrow_table().to_pylist()
+        [{'user': 7}]
     """
     check_strict(strict, columns)
     check_option("full_refresh", full_refresh, (True, False))
@@ -214,21 +226,25 @@ def _plan(
     full_refresh: bool,
 ) -> _Plan:
     present = load_existing(store, "append")
-    known = None if present is None else _known_columns(present, source)
+    known = None if present is None else _known_origin(present, source)
     if full_refresh:
         known = None
-    if columns is None:
-        columns = plain_columns(source, strict=strict) if known is None else known
+    is_flat = columns is not None
+    if columns is None and known is not None:
+        columns, is_flat = known.columns, known.is_flat
+    elif columns is None:
+        columns = plain_columns(source, strict=strict)
     if not columns:
         raise SchemaError(
             f"cannot export {source.uri} because its columns have Variants without shredded paths: pass "
             "columns, such as event:user.id::bigint",
             table=source.uri,
         )
-    view = View.of(source, columns)
+    view = View(source, Shape.of(source, columns, strict=True, is_flat=is_flat))
     texts = dict(columns) if isinstance(columns, Mapping) else list(columns)
-    if present is None or known != texts or _differs(present, view):
-        after = _configure(view, store, present, _Origin(source.uri, source.metadata.id, texts))
+    origin = _Origin(source.uri, source.metadata.id, texts, is_flat)
+    if present is None or known != origin or _differs(present, view):
+        after = _configure(view, store, present, origin)
         removed = NO_FILES if present is None else present.files
         return _Plan(source, view, store, present, after, source.files, removed)
     wanted, found = _keys_of_source(source.files), _keys_of_target(present.files)
@@ -237,8 +253,8 @@ def _plan(
     return _Plan(source, view, store, present, present.configuration, added, removed)
 
 
-def _known_columns(target: Snapshot, source: Snapshot) -> dict[str, str] | list[str] | None:
-    """Return the columns of a target, None without files, because the first ones may have other paths.
+def _known_origin(target: Snapshot, source: Snapshot) -> _Origin | None:
+    """Return the origin of a target, None if its columns are the paths of no files: the first may differ.
 
     Raises TableExistsError for a target of another source, and the errors of `check_may_commit`.
     """
@@ -251,7 +267,9 @@ def _known_columns(target: Snapshot, source: Snapshot) -> dict[str, str] | list[
             f"cannot export {source.uri} to {target.uri} because the table there {found}: pass another path",
             table=target.uri,
         )
-    return origin.columns if target.num_files else None
+    if not target.num_files and not origin.is_flat:
+        return None
+    return msgspec.structs.replace(origin, table=source.uri)
 
 
 def _differs(target: Snapshot, view: View) -> bool:
@@ -333,19 +351,20 @@ def _write(plan: _Plan, entries: Sequence[FileEntry], paths: Sequence[str]) -> l
     view, store, keys = plan.view, plan.store, _keys_of_source(plan.added).to_pylist()
     indexed = {tuple(field.name for field in chain) for chain in plan.after.stats_columns}
     leaves = [leaf for leaf in _leaves_of(view.shape.file_schema) if leaf.path in indexed]
-    rewriting = Lock()
+    writing = Lock()
     begin("exporting", files=len(entries), bytes_=total(plan.added["size"]))
 
     def write(entry: FileEntry, path: str, key: str) -> _Written:
         reader = view.reader.open(entry)
-        file = view.shown(reader)
-        if isinstance(file, str) or _is_mostly_unused(file):
-            # The rows of a file need up to a few hundred MB.
-            with rewriting:
-                reason = file if isinstance(file, str) else "few of its columns are exported"
-                file = view.rewritten(reader, reason, Path(folder))
+        shown = view.shown(reader)
+        if isinstance(shown, ViewFile) and not _is_mostly_unused(shown):
+            file = shown
+        else:
+            # A row group or the rows of a file need up to a few hundred MB.
+            with writing:
+                file = view.written(reader, Path(folder))
         copy(file.store, file.path, store, path, end=file.data_end, tail=file.footer)
-        if file.rewritten is not None:
+        if file is not shown:
             Path(folder, file.path).unlink()
         source, _, vector = key.partition("\0")
         add = AddFile(

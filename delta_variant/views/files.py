@@ -10,19 +10,19 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from datetime import datetime, timezone
 from errno import EIO, ENOENT
 from functools import cached_property
 from pathlib import Path
-from tempfile import NamedTemporaryFile
 from typing import Any
+from uuid import uuid4
 
 import msgspec
 import pyarrow as pa
 
 from .._system_errors import reason_of
 from .._version import package_version
+from ..data_file.writer import write_plain
 from ..errors import StoreError, error_location
 from ..log.snapshot import Snapshot
 from ..log.timestamps import Timestamp
@@ -203,10 +203,23 @@ class View:
         """Return a file with another footer, or why it needs to be rewritten."""
         file = reader.file
         with error_location(file=file.path):
-            shown = _footer(reader, self.shape)
+            shown = _obstacle(reader, self.shape) or reader.native.view(list(self.shape.stored), None)
         if isinstance(shown, str):
             return shown
         return ViewFile(self._name(file), self._snapshot.store, file.path, *shown)
+
+    def written(self, reader: FileReader, folder: Path) -> ViewFile:
+        """Return a new file of the columns in a folder: their encoded values, or else their rows."""
+        reason = _obstacle(reader, self.shape)
+        if reason is None:
+            path = folder / f"{uuid4()}.parquet"
+            with error_location(file=reader.file.path):
+                reason = reader.native.write_view(list(self.shape.stored), path)
+            if reason is None:
+                name, size = self._name(reader.file), path.stat().st_size
+                return ViewFile(name, storage.open_store(folder), path.name, size, b"")
+            path.unlink()
+        return self.rewritten(reader, reason, folder)
 
     def folder(self, file: FileEntry) -> str:
         """Return the folder of a file, which has its partition values, with a slash at its end."""
@@ -235,13 +248,13 @@ class View:
         return self.shape.rows(read_files(self._snapshot, query, [reader.file], None))
 
 
-def _footer(reader: FileReader, shape: Shape) -> tuple[int, bytes] | str:
-    """Return the end of the data and the footer of a file in a view, or why it has none."""
+def _obstacle(reader: FileReader, shape: Shape) -> str | None:
+    """Return why no file has the rows of a view as they are stored, whatever its columns."""
     if shape.computed is not None:
         return f"the column {shape.computed!r} is computed"
     if reader.file.deletion_vector is not None:
         return "the file has a deletion vector"
-    return reader.native.view(list(shape.stored), None)
+    return None
 
 
 FOLDER = "DELTA_VARIANT_CACHE"
@@ -254,18 +267,13 @@ MIN_SECONDS = 24 * 3600
 """… unless they were used within this time: a view needs its files while readers use it."""
 
 
-GROUP_ROWS = 1 << 18
-GROUP_BYTES = 128 << 20
-"""A row group ends at as many rows or decoded bytes, whichever come first."""
-
-
 def cached(
     key: str, schema: pa.Schema, rows: Callable[[], Iterable[pa.RecordBatch]], folder: Path | None = None
 ) -> Path:
     """Return the file of a key in a folder, by default that of the cache. It is written if it is not there.
 
     Processes share the files: each one is complete once it has its name. A file that is removed while a
-    reader has it open stays readable to it. Raises StoreError if the file cannot be written.
+    reader has it open stays readable to it. Raises StoreError or DataFileError if the file cannot be written.
     """
     folder = folder or _folder()
     path = folder / f"{hashlib.sha256(key.encode()).hexdigest()}.parquet"
@@ -282,49 +290,13 @@ def cached(
 
 
 def _write(path: Path, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> None:
-    # Imported here, because it takes long, and many views write no file.
-    import pyarrow.parquet as pq
-
-    with NamedTemporaryFile(dir=path.parent, suffix=".tmp", delete=False) as sink:
-        try:
-            bounded: Any = _bounded_leaves(schema)
-            options: Any = {"compression": "zstd", "write_page_index": True, "write_statistics": bounded}
-            with pq.ParquetWriter(sink, schema, **options) as writer:
-                for group in _groups(batches):
-                    writer.write_table(pa.Table.from_batches(group, schema), row_group_size=GROUP_ROWS)
-            sink.close()
-            Path(sink.name).replace(path)
-        except BaseException:
-            # A disk that is full rejects the rest of the buffer, too.
-            with suppress(OSError):
-                sink.close()
-            Path(sink.name).unlink()
-            raise
-
-
-def _bounded_leaves(schema: pa.Schema) -> list[str]:
-    """Return all leaves but floating-point numbers: pyarrow bounds them without NaN, which is greater."""
-    import pyarrow.parquet as pq
-
-    sink = pa.BufferOutputStream()
-    pq.ParquetWriter(sink, schema).close()
-    stored = pq.ParquetFile(pa.BufferReader(sink.getvalue())).schema
-    leaves = map(stored.column, range(len(stored.names)))
-    return [leaf.path for leaf in leaves if leaf.physical_type not in ("FLOAT", "DOUBLE")]
-
-
-def _groups(batches: Iterable[pa.RecordBatch]) -> Iterator[list[pa.RecordBatch]]:
-    group: list[pa.RecordBatch] = []
-    for batch in batches:
-        group.append(batch)
-        if (
-            sum(each.num_rows for each in group) >= GROUP_ROWS
-            or sum(each.nbytes for each in group) >= GROUP_BYTES
-        ):
-            yield group
-            group = []
-    if group:
-        yield group
+    new = path.with_name(f"{uuid4()}.tmp")
+    try:
+        write_plain(storage.open_store(new.parent), new.name, schema, batches)
+        new.replace(path)
+    except BaseException:
+        new.unlink(missing_ok=True)
+        raise
 
 
 def _forget(folder: Path) -> None:

@@ -9,6 +9,7 @@ import msgspec
 import pyarrow as pa
 
 from .._checks import check_option
+from .._options import ViewColumn
 from ..errors import ExpressionError
 from ..expressions.tree import Column, Extraction
 from ..log.snapshot import Snapshot
@@ -29,22 +30,29 @@ class Shape(msgspec.Struct, frozen=True):
     """The columns of a view, and those of its files.
 
     `places` are where files have the columns of the view, by name, and `partitions` the physical names of
-    those whose values are in the names of folders. `stored` are the columns of each file: the name in the
-    data file, whether it is a Variant, and the field in the view. `computed` is a column that no data file
-    has as it is.
+    those whose values are in the names of folders. `stored` are the columns of each file. `computed` is a
+    column that no data file has as it is.
     """
 
     query: Query
     places: Mapping[str, Steps]
     partitions: Mapping[str, str]
-    stored: tuple[tuple[str, bool, pa.Field[Any]], ...]
+    stored: tuple[ViewColumn, ...]
     computed: str | None
 
     @classmethod
     def of(
-        cls, snapshot: Snapshot, columns: Mapping[str, str] | Sequence[str] | None, *, strict: bool
+        cls,
+        snapshot: Snapshot,
+        columns: Mapping[str, str] | Sequence[str] | None,
+        *,
+        strict: bool,
+        is_flat: bool = False,
     ) -> Shape:
-        """Return the shape of a view; raises ExpressionError for a column that is a Variant."""
+        """Return the shape of a view; raises ExpressionError for a column that is a Variant.
+
+        If it is flat, each path is a column of its name, otherwise a field below that of its Variant.
+        """
         check_strict(strict, columns)
         if columns is None:
             columns = plain_columns(snapshot, strict=strict)
@@ -55,19 +63,21 @@ class Shape(msgspec.Struct, frozen=True):
                     f"cannot show the Variant {field.name!r} in a view: choose typed paths, such as "
                     "event:user.id::bigint, or to_json(event)"
                 )
-        return cls.of_query(snapshot, query)
+        return cls.of_query(snapshot, query, is_flat=is_flat)
 
     @classmethod
-    def of_query(cls, snapshot: Snapshot, query: Query) -> Shape:
+    def of_query(cls, snapshot: Snapshot, query: Query, *, is_flat: bool = False) -> Shape:
         """Return the shape of a view with the outputs of a query, none of them a Variant."""
-        return _Places(snapshot, query).shape()
+        return _Places(snapshot, query, is_flat).shape()
 
     @property
     def file_schema(self) -> pa.Schema:
         return pa.schema(
             [
-                field.with_type(pa.struct([(ROOT, field.type)])) if is_variant and field.nullable else field
-                for _, is_variant, field in self.stored
+                field.with_type(pa.struct([(ROOT, field.type)]))
+                if is_variant and path is None and field.nullable
+                else field
+                for _, is_variant, path, field in self.stored
             ]
         )
 
@@ -93,12 +103,13 @@ class _Places:
     and no two fields of an object. No field has an empty name, which DuckDB rejects.
     """
 
-    def __init__(self, snapshot: Snapshot, query: Query) -> None:
+    def __init__(self, snapshot: Snapshot, query: Query, is_flat: bool) -> None:
         self._snapshot = snapshot
         self._query = query
+        self._is_flat = is_flat
         self._fields = {field.name: field for field in snapshot.schema.fields}
         self._places: dict[str, Steps] = {}
-        self._plain: list[tuple[str, bool, pa.Field[Any]]] = []
+        self._single: list[ViewColumn] = []
         self._paths: dict[str, Extraction] = {}
         self._trees: dict[str, dict[str, Any]] = {}
         self._computed: str | None = None
@@ -115,18 +126,16 @@ class _Places:
             if name in partitions:
                 continue
             if isinstance(bound, Column):
-                self._add_plain(name, self._physical(bound.name))
-            elif isinstance(bound, Extraction) and self._add_to_tree(bound):
-                self._paths[name] = bound
-            else:
+                self._add_single(name, self._physical(bound.name))
+            elif not isinstance(bound, Extraction) or not self._add_path(name, bound):
                 self._add_computed(name)
-        if not self._plain and not self._paths:
+        if not self._single and not self._paths:
             # A file has columns.
             partitions.clear()
             self._taken.clear()
             for name in self._query.outputs:
                 self._add_computed(name)
-        stored = (*self._plain, *self._variants())
+        stored = (*self._single, *self._variants())
         places = {name: self._places[name] for name in self._query.outputs if name not in partitions}
         return Shape(self._query, places, partitions, stored, self._computed)
 
@@ -140,22 +149,33 @@ class _Places:
         self._taken.add(name.lower())
         return name
 
-    def _add_plain(self, name: str, stored: str) -> None:
+    def _add_single(self, name: str, stored: str, path: Sequence[str] | None = None) -> None:
         named = self._unused(name)
         self._places[name] = (named,)
-        self._plain.append((stored, False, self._query.schema.field(name).with_name(named)))
+        field = self._query.schema.field(name).with_name(named)
+        self._single.append((stored, path is not None, path, field))
 
     def _add_computed(self, name: str) -> None:
         self._computed = name
-        self._add_plain(name, "")
+        self._add_single(name, "")
 
-    def _add_to_tree(self, bound: Extraction) -> bool:
-        """Add a path to those of its Variant; return whether a file can have it as a column."""
+    def _add_path(self, name: str, bound: Extraction) -> bool:
+        """Add a path; return whether a file can have it as a column."""
         if bound.fields or bound.as_json or bound.type is None:
             return False
         path = tuple(step for step in bound.path if isinstance(step, str))
-        if path != bound.path or "" in path:
+        if path != bound.path:
             return False
+        if self._is_flat:
+            self._add_single(name, self._physical(bound.column), path)
+            return True
+        if "" in path or not self._add_to_tree(bound, path):
+            return False
+        self._paths[name] = bound
+        return True
+
+    def _add_to_tree(self, bound: Extraction, path: Steps) -> bool:
+        """Add a path to those of its Variant; return whether it has a place there."""
         tree = self._trees.setdefault(bound.column, {})
         *parents, last = ("", *path)
         for step in parents:
@@ -169,7 +189,7 @@ class _Places:
         tree[last] = bound.type
         return True
 
-    def _variants(self) -> Iterator[tuple[str, bool, pa.Field[Any]]]:
+    def _variants(self) -> Iterator[ViewColumn]:
         """Yield the Variants of the files, and set the places of their paths."""
         for column, tree in self._trees.items():
             field = pa.field(self._unused(column), _type_of(tree), self._fields[column].nullable)
@@ -177,7 +197,7 @@ class _Places:
             for name, bound in self._paths.items():
                 if bound.column == column:
                     self._places[name] = (*root, *map(str, bound.path))
-            yield self._physical(column), True, field
+            yield self._physical(column), True, None, field
 
 
 def check_strict(strict: object, columns: object) -> None:

@@ -26,7 +26,7 @@ from support.views import by_duckdb, by_pyarrow, sorted_rows
 from view_queries import differences
 
 import delta_variant as dv
-from delta_variant.errors import ArgumentTypeError, CastError, ExpressionError, StoreError
+from delta_variant.errors import ArgumentTypeError, CastError, DataFileError, ExpressionError
 from delta_variant.expressions.types import type_name
 from delta_variant.views import files as view_files
 from delta_variant.views.files import View
@@ -239,7 +239,9 @@ def test_a_file_of_the_cache_that_cannot_be_written_is_named_and_removed(cache: 
     earlier = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, earlier[1]))
     try:
-        with pytest.raises(StoreError, match=r"cannot write .*/cache/.*: File too large; raise the limit"):
+        with pytest.raises(
+            DataFileError, match=r"cannot write .*/cache/.*: File too large .*; raise the limit"
+        ):
             view_files.cached("key", rows.schema, lambda: [rows])
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, earlier)
@@ -261,17 +263,6 @@ def test_the_cache_forgets_the_files_that_were_not_used(cache: Path, monkeypatch
     monkeypatch.setattr(view_files, "MAX_BYTES", 0)
     # What was used within a day stays.
     assert {*cache.iterdir(), file("fourth")} - {first} == {third, file("fourth")}
-
-
-def test_row_groups_are_larger_than_batches(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    schema = pa.schema([("x", pa.int64())])
-    batches = [pa.record_batch([pa.array([0] * 100)], schema=schema)] * 25
-    monkeypatch.setattr(view_files, "GROUP_ROWS", 1000)
-    metadata = pq.ParquetFile(view_files.cached("rows", schema, lambda: batches)).metadata
-    assert [metadata.row_group(group).num_rows for group in range(3)] == [1000, 1000, 500]
-    monkeypatch.setattr(view_files, "GROUP_BYTES", 1600)
-    metadata = pq.ParquetFile(view_files.cached("bytes", schema, lambda: batches)).metadata
-    assert metadata.row_group(0).num_rows == 200
 
 
 def test_a_failed_write_leaves_no_file(cache: Path) -> None:

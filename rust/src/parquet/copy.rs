@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 use std::mem::discriminant;
+use std::sync::Arc;
 
 use arrow_schema::{FieldRef, Schema};
 use bytes::Bytes;
@@ -13,6 +14,7 @@ use parquet::file::metadata::{
 };
 use parquet::file::page_index::column_index::ColumnIndexMetaData;
 use parquet::file::page_index::offset_index::OffsetIndexMetaData;
+use parquet::file::properties::{WriterProperties, WriterPropertiesPtr};
 use parquet::file::statistics::Statistics;
 
 use super::page_index::PageIndex;
@@ -23,6 +25,12 @@ use crate::error::Result;
 
 /// The name of this library in footers, before its version.
 pub(super) const CREATED_BY: &str = "delta-variant version ";
+
+/// What a footer states of its writer.
+pub(super) fn own_properties() -> WriterPropertiesPtr {
+    let created_by = format!("{CREATED_BY}{}", env!("CARGO_PKG_VERSION"));
+    Arc::new(WriterProperties::builder().set_created_by(created_by).build())
+}
 
 /// Encoded column chunks of a row group, and all that a footer states about them.
 pub(super) struct EncodedRowGroup {
@@ -90,8 +98,10 @@ impl ParquetFile {
             let range = byte_range(group, leaf)?;
             let offset = range.start as i64;
             let index = match index {
-                None if group.column(leaf).column_descr().max_rep_level() == 0 => {
-                    PageIndex::of_pages(&chunks.slice(range).unwrap_or_default(), offset, group.num_rows())?
+                None => {
+                    let is_list = group.column(leaf).column_descr().max_rep_level() > 0;
+                    let bytes = chunks.slice(range).unwrap_or_default();
+                    PageIndex::of_pages(&bytes, offset, group.num_rows(), is_list)?
                 }
                 index => index,
             };

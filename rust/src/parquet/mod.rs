@@ -24,6 +24,7 @@ mod thrift;
 mod unpacking;
 pub mod variants;
 pub mod view;
+mod view_file;
 pub mod write;
 
 pub use annotation::annotate_variants;

@@ -36,9 +36,9 @@ pub struct PageStatistics {
 }
 
 impl PageIndex {
-    /// The pages of a column chunk of `rows` outside of lists, which is at `offset` in its file, by the headers of the
-    /// pages. `None` if these have other rows, or a page has none.
-    pub(super) fn of_pages(chunk: &[u8], offset: i64, rows: i64) -> Result<Option<Self>> {
+    /// The pages of a column chunk of `rows`, which is at `offset` in its file, by the headers of the pages. `None` if
+    /// these have other rows, or a page has none, or if there are several in a list, whose values are not rows.
+    pub(super) fn of_pages(chunk: &[u8], offset: i64, rows: i64, is_list: bool) -> Result<Option<Self>> {
         let (mut locations, mut first, mut start) = (Vec::new(), 0, 0);
         for (sizes, page) in pages(chunk)? {
             let end = page.as_ptr() as usize - chunk.as_ptr() as usize + page.len();
@@ -57,7 +57,8 @@ impl PageIndex {
             start = end;
         }
         let index = PageIndex { locations, statistics: Vec::new(), boundary_order: BoundaryOrder::UNORDERED };
-        Ok((first == rows).then_some(index))
+        let are_all = if is_list { index.locations.len() == 1 } else { first == rows };
+        Ok(are_all.then_some(index))
     }
 
     /// The rows of each page, of `total` in the row group.
@@ -184,13 +185,16 @@ mod tests {
 
     #[test]
     fn pages_are_found_by_their_headers_if_their_counts_are_possible() {
-        let index = PageIndex::of_pages(&pages(&[20, 15]), 100, 35).unwrap().unwrap();
+        let index = PageIndex::of_pages(&pages(&[20, 15]), 100, 35, false).unwrap().unwrap();
         let found: Vec<_> = index.locations.iter().map(|page| (page.offset, page.first_row_index)).collect();
         assert_eq!(found, [(100, 0), (117, 20)]);
         for (counts, rows) in
             [(&[20, 15][..], 36), (&[40, -15, 10], 35), (&[35, 0], 35), (&[-35], 35), (&[], 1)]
         {
-            assert_eq!(PageIndex::of_pages(&pages(counts), 100, rows).unwrap(), None, "{counts:?}");
+            assert_eq!(PageIndex::of_pages(&pages(counts), 100, rows, false).unwrap(), None, "{counts:?}");
         }
+        let in_list = |counts| PageIndex::of_pages(&pages(counts), 100, 7, true).unwrap();
+        assert_eq!(in_list(&[20]).map(|index| index.locations.len()), Some(1));
+        assert_eq!(in_list(&[20, 15]), None);
     }
 }

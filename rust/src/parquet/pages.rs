@@ -30,6 +30,7 @@ use crate::error::{self, Error};
 type Result<T> = std::result::Result<T, ParquetError>;
 
 /// The compressed bytes of column chunks, sorted and disjoint: where each piece begins in the file.
+#[derive(Clone)]
 pub(super) struct Chunks {
     pub(super) pieces: Vec<(u64, Bytes)>,
     pub(super) file_length: u64,
@@ -401,7 +402,7 @@ fn is_delta(encoding: Encoding) -> bool {
 }
 
 /// Return the bytes after the levels of a version 1 page. Each kind of level starts with its length.
-fn after_levels(bytes: &[u8], max_level: i16, encoding: Encoding) -> Result<&[u8]> {
+pub(super) fn after_levels(bytes: &[u8], max_level: i16, encoding: Encoding) -> Result<&[u8]> {
     if max_level == 0 {
         return Ok(bytes);
     }

@@ -281,7 +281,16 @@ impl ParquetFile {
     pub(super) fn row_group(&self, row_group: usize, leaves: &[usize]) -> Result<RowGroup> {
         let group = &self.row_groups()[row_group];
         let ranges = leaves.iter().map(|leaf| byte_range(group, *leaf)).collect::<Result<_>>()?;
-        let chunks = self.fetch(ranges)?;
+        self.checked_pages(self.fetch(ranges)?, row_group, leaves)
+    }
+
+    /// The pages of leaves of a row group, whose chunks were fetched.
+    pub(super) fn checked_pages(
+        &self,
+        chunks: Chunks,
+        row_group: usize,
+        leaves: &[usize],
+    ) -> Result<RowGroup> {
         guarded(|| Ok(RowGroup::new(chunks, self.metadata.clone(), row_group, HashMap::new(), leaves)?))
     }
 

@@ -29,10 +29,21 @@ use crate::value::path::push_field;
 pub struct ViewColumn {
     /// The name of the column in the file.
     pub stored: String,
-    /// The column in the view. An optional Variant is a struct of one field, `typed_value`, because the group of the
-    /// Variant and its `typed_value` have a definition level each; the type of `field` is that of `typed_value`.
+    /// The column in the view.
     pub field: Field,
-    pub is_variant: bool,
+    pub content: Content,
+}
+
+/// What a column of a view has of a column of the file.
+pub enum Content {
+    /// A column without Variants.
+    Plain,
+    /// The paths of a Variant at their places. An optional Variant is a struct of one field, `typed_value`, because the
+    /// group of the Variant and its `typed_value` have a definition level each; the type of the field is that of
+    /// `typed_value`.
+    Variant,
+    /// The values of one path of a Variant. They have fewer definition levels than in the file.
+    Path(Vec<String>),
 }
 
 /// The bytes of a view: those of the file before `data_end`, and `footer`.
@@ -46,7 +57,7 @@ pub struct View {
 pub struct NoView(pub String);
 
 /// A type of the view, or that there is none, or that the file is invalid.
-type Viewed<T> = Result<std::result::Result<T, NoView>>;
+pub(super) type Viewed<T> = Result<std::result::Result<T, NoView>>;
 
 /// Return early where there is no view.
 macro_rules! viewed {
@@ -57,6 +68,7 @@ macro_rules! viewed {
         }
     };
 }
+pub(super) use viewed;
 
 impl ParquetFile {
     /// The view of some columns and row groups, in the order given.
@@ -65,6 +77,29 @@ impl ParquetFile {
     /// other values, except for Variant null. Residual fields of an object do not matter: "`value` must never contain
     /// fields represented by the Parquet columns in `typed_value`". In lists they do, because lists are cast as a whole.
     pub fn view(&self, columns: &[ViewColumn], row_groups: &[usize]) -> Viewed<View> {
+        let (schema, leaves) = viewed!(self.viewed_schema(columns, row_groups));
+        let stored = self.metadata().file_metadata().schema_descr();
+        let levels = |column: &ColumnDescPtr| (column.max_def_level(), column.max_rep_level());
+        if leaves
+            .iter()
+            .zip(schema.columns())
+            .any(|(&leaf, shown)| levels(&stored.column(leaf)) != levels(shown))
+        {
+            return no_view("the columns have other levels than in the file");
+        }
+        guarded(|| {
+            let data_end = self.length() - TAIL_BYTES - self.footer()?.len() as u64;
+            let footer = self.footer_of(schema.clone(), &leaves, row_groups, data_end)?;
+            Ok(Ok(View { data_end, footer }))
+        })
+    }
+
+    /// The schema of a view, and the leaves that it shows.
+    pub(super) fn viewed_schema(
+        &self,
+        columns: &[ViewColumn],
+        row_groups: &[usize],
+    ) -> Viewed<(SchemaDescPtr, Vec<usize>)> {
         if self.calendar().is_some() {
             return no_view("the file has dates of the legacy calendar of Spark");
         }
@@ -80,14 +115,8 @@ impl ParquetFile {
             let viewed = walk.column(column, place, found);
             fields.push(viewed!(viewed.map_err(|error| error.in_column(column.field.name()))));
         }
-        let kept = walk.kept;
-        guarded(|| {
-            let root = Type::group_type_builder("schema").with_fields(fields).build()?;
-            let data_end = self.length() - TAIL_BYTES - self.footer()?.len() as u64;
-            let schema = Arc::new(SchemaDescriptor::new(Arc::new(root)));
-            let footer = self.footer_of(schema, &kept, row_groups, data_end)?;
-            Ok(Ok(View { data_end, footer }))
-        })
+        let root = Type::group_type_builder("schema").with_fields(fields).build()?;
+        Ok(Ok((Arc::new(SchemaDescriptor::new(Arc::new(root))), walk.kept)))
     }
 
     /// A footer of some row groups and leaves, which have other names.
@@ -149,7 +178,7 @@ const COUNT_NAN: [&str; 2] = [CREATED_BY, "parquet-mr version"];
 
 /// The same column chunk with another name. Without column orders, bounds of bytes are in an order that is out of use,
 /// and a new footer would state that they are not. An index that is not before `data_end` is left out.
-fn renamed_chunk(
+pub(super) fn renamed_chunk(
     chunk: &ColumnChunkMetaData,
     column: ColumnDescPtr,
     has_bounds: bool,
@@ -207,11 +236,24 @@ fn places(members: &[TypePtr], mut leaf: usize) -> HashMap<&str, Place<'_>> {
     places
 }
 
+/// A member that is a group, and its fields.
+fn member_at<'a>(
+    mut places: HashMap<&str, Place<'a>>,
+    fields: &'a Fields,
+    name: &str,
+) -> Option<(Place<'a>, &'a Fields)> {
+    let place = places.remove(name)?;
+    match fields.get(place.position)?.data_type() {
+        DataType::Struct(fields) => Some((place, fields)),
+        _ => None,
+    }
+}
+
 fn leaf_count(stored: &Type) -> usize {
     if stored.is_primitive() { 1 } else { members(stored).iter().map(|member| leaf_count(member)).sum() }
 }
 
-fn no_view<T>(reason: impl Into<String>) -> Viewed<T> {
+pub(super) fn no_view<T>(reason: impl Into<String>) -> Viewed<T> {
     Ok(Err(NoView(reason.into())))
 }
 
@@ -233,7 +275,7 @@ struct At<'a> {
 impl Walk<'_> {
     fn column(&mut self, column: &ViewColumn, place: &Place, found: &Field) -> Viewed<TypePtr> {
         let name = column.field.name();
-        if !column.is_variant {
+        if matches!(column.content, Content::Plain) {
             return self.plain(place, found.data_type(), &column.field);
         }
         check_variant_column(place.stored)?;
@@ -242,6 +284,9 @@ impl Walk<'_> {
         };
         if group.find("metadata").is_none() {
             return no_view(format!("the column {name:?} of the file has the legacy layout"));
+        }
+        if let Content::Path(path) = &column.content {
+            return self.path(place, group, path, &column.field);
         }
         let is_optional = repetition(place.stored) == Repetition::OPTIONAL;
         if is_optional != column.field.is_nullable() {
@@ -265,6 +310,30 @@ impl Walk<'_> {
         }
         self.kept.extend(place.leaf..place.leaf + leaf_count(place.stored));
         Ok(Ok(with_children(place.stored, field.name(), members(place.stored).to_vec())?))
+    }
+
+    /// The values of a path in a group of a Variant. Where an object around them is missing, they are null.
+    fn path(&mut self, group: &Place, found: &Fields, steps: &[String], field: &Field) -> Viewed<TypePtr> {
+        let (mut path, mut leaf) = ("$".to_owned(), group.leaf);
+        let (mut group, mut found) = (group.stored, found);
+        for step in steps {
+            let member = member_at(places(members(group), leaf), found, "typed_value");
+            let field = member.and_then(|(typed, fields)| {
+                member_at(places(members(typed.stored), typed.leaf), fields, step)
+            });
+            push_field(&mut path, step);
+            let Some((place, fields)) = field else {
+                return no_view(format!("the file has no column for {path}"));
+            };
+            (group, leaf, found) = (place.stored, place.leaf, fields);
+        }
+        let place = Place { position: 0, leaf, stored: group };
+        let at = At { path: &path, name: field.name(), is_in_list: false };
+        let shown = viewed!(self.value(&place, found, field.data_type(), &at));
+        match repetition(&shown) {
+            Repetition::OPTIONAL => Ok(Ok(shown)),
+            _ => no_view(format!("the values at {path} are required")),
+        }
     }
 
     /// The `typed_value` in a group of a Variant.

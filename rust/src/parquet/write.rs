@@ -9,13 +9,12 @@ use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_schema::{DataType, Field, FieldRef, Fields, SchemaRef};
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData};
-use parquet::file::properties::WriterProperties;
 use parquet::file::statistics::Statistics;
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::{ColumnDescriptor, SchemaDescPtr, SchemaDescriptor, Type, TypePtr};
 use rayon::prelude::*;
 
-use super::copy::{CREATED_BY, EncodedRowGroup};
+use super::copy::{EncodedRowGroup, own_properties};
 use super::encode::{
     Chunk, ChunkEncoder, EncodedExtremes, LeafStatistics, PAGE_ROWS, PageVersion, leaves, variable_bytes,
 };
@@ -261,10 +260,8 @@ impl<W: Write + Send> FileWriter<W> {
         match std::mem::replace(&mut self.state, State::Broken) {
             State::Open(file) => Ok(file),
             State::Unopened(sink) => {
-                let created_by = format!("{CREATED_BY}{}", env!("CARGO_PKG_VERSION"));
-                let properties = Arc::new(WriterProperties::builder().set_created_by(created_by).build());
                 let root = self.parquet_schema.root_schema_ptr();
-                let writer = SerializedFileWriter::new(sink, root, properties)?;
+                let writer = SerializedFileWriter::new(sink, root, own_properties())?;
                 Ok(Box::new(OpenWriter { writer, leaves: self.encoders(), group_rows: 0, copied: None }))
             }
             State::Broken => Err(Error::data_file("the file cannot be continued after a failed write")),

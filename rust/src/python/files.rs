@@ -42,7 +42,7 @@ use crate::error::{Error, Result};
 use crate::parquet::footer_check::check_footer;
 use crate::parquet::inspect::{FileReport, inspect};
 use crate::parquet::read::{FileToOpen, ParquetFile, RangeReader, Scan, Source};
-use crate::parquet::view::{NoView, ViewColumn};
+use crate::parquet::view::{Content, NoView, ViewColumn};
 use crate::parquet::write::{WriteOptions, null_count};
 use crate::parquet::{PageVersion, TableColumns};
 use crate::shred::{Numeric, ShreddingSchema};
@@ -406,8 +406,21 @@ fn condition((projection, test, operands): PyCondition) -> PyResult<Condition> {
     Ok(Condition { projection, test })
 }
 
-/// A column of a view: its name in the file, whether it is a Variant, and the field of the view.
-type PyViewColumn = (String, bool, PyArrowType<Field>);
+/// A column of a view: its name in the file, whether it is a Variant, the path of a single value in it, and the field of
+/// the view.
+type PyViewColumn = (String, bool, Option<Vec<String>>, PyArrowType<Field>);
+
+fn view_columns(columns: Vec<PyViewColumn>) -> Vec<ViewColumn> {
+    let column = |(stored, is_variant, path, field): PyViewColumn| {
+        let content = match (is_variant, path) {
+            (false, _) => Content::Plain,
+            (true, None) => Content::Variant,
+            (true, Some(path)) => Content::Path(path),
+        };
+        ViewColumn { stored, field: field.0, content }
+    };
+    columns.into_iter().map(column).collect()
+}
 
 /// A range of rows, its end excluded.
 type PyRows = (u64, u64);
@@ -483,15 +496,24 @@ impl PyDataFile {
         columns: Vec<PyViewColumn>,
         row_groups: Option<Vec<usize>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let columns: Vec<ViewColumn> = columns
-            .into_iter()
-            .map(|(stored, is_variant, field)| ViewColumn { stored, field: field.0, is_variant })
-            .collect();
+        let columns = view_columns(columns);
         let row_groups = row_groups.unwrap_or_else(|| (0..self.file.row_groups().len()).collect());
         match run(py, || self.file.view(&columns, &row_groups))? {
             Ok(view) => Ok((view.data_end, PyBytes::new(py, &view.footer)).into_pyobject(py)?.into_any()),
             Err(NoView(reason)) => Ok(reason.into_pyobject(py)?.into_any()),
         }
+    }
+
+    /// Write a file of some columns without decoding their values, or return why it is not possible.
+    fn write_view(
+        &self,
+        py: Python<'_>,
+        columns: Vec<PyViewColumn>,
+        path: PathBuf,
+    ) -> PyResult<Option<String>> {
+        let columns = view_columns(columns);
+        let sink = BufWriter::with_capacity(1 << 20, create(&path)?);
+        Ok(run(py, || self.file.write_view(&columns, sink))?.err().map(|NoView(reason)| reason))
     }
 
     /// The paths of the leaf columns, in order, their steps joined by dots.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use _native::data_file::write::{DataFileWriter, Encoding, OnInvalid};
 use _native::json::parse::ParseOptions;
-use _native::parquet::view::{NoView, View, ViewColumn};
+use _native::parquet::view::{Content, NoView, View, ViewColumn};
 use _native::parquet::{PageVersion, ParquetFile, Source, WriteOptions};
 use _native::shred::ShreddingSchema;
 use arrow_array::cast::AsArray;
@@ -61,7 +61,8 @@ fn file(version: PageVersion) -> (Vec<u8>, ParquetFile) {
 }
 
 fn column(stored: &str, data_type: DataType, is_variant: bool) -> ViewColumn {
-    ViewColumn { stored: stored.into(), field: Field::new(stored, data_type, is_variant), is_variant }
+    let content = if is_variant { Content::Variant } else { Content::Plain };
+    ViewColumn { stored: stored.into(), field: Field::new(stored, data_type, is_variant), content }
 }
 
 fn read(bytes: &[u8], view: &View) -> Vec<RecordBatch> {
@@ -99,6 +100,80 @@ fn paths_are_plain_columns() {
         }
         assert_eq!(row, 2 * GROUP_ROWS);
     }
+}
+
+fn path(name: &str, data_type: DataType, path: &[&str]) -> ViewColumn {
+    let content = Content::Path(path.iter().map(|&step| step.into()).collect());
+    ViewColumn { stored: "event".into(), field: Field::new(name, data_type, true), content }
+}
+
+#[test]
+fn paths_are_columns_of_a_file_with_their_own_levels() {
+    for version in [PageVersion::V1, PageVersion::V2] {
+        let (_, file) = file(version);
+        let columns = [
+            path("tags", list(DataType::Utf8), &["tags"]),
+            column("id", DataType::Int64, false),
+            path("user", DataType::Int64, &["user", "id"]),
+            path("again", DataType::Int64, &["user", "id"]),
+        ];
+        assert_eq!(
+            file.view(&columns, &[0, 1]).unwrap().map(drop),
+            Err(NoView("the columns have other levels than in the file".into()))
+        );
+        let mut bytes = Vec::new();
+        file.write_view(&columns, &mut bytes).unwrap().unwrap();
+        let file = ParquetFile::open(Source::Bytes(bytes.into())).unwrap();
+        let levels: Vec<i16> = file
+            .metadata()
+            .file_metadata()
+            .schema_descr()
+            .columns()
+            .iter()
+            .map(|column| column.max_def_level())
+            .collect();
+        assert_eq!(levels, [3, 0, 1, 1]);
+        let batches: Vec<RecordBatch> =
+            file.read(&file.scan(vec![0, 1, 2, 3], 1000)).collect::<Result<_, _>>().unwrap();
+        let wanted: Vec<Option<i64>> =
+            (0..80_u64).map(|row| (!row.is_multiple_of(10)).then_some(row as i64)).collect();
+        let read = |name: &str| -> Vec<Option<i64>> {
+            let columns =
+                batches.iter().map(|batch| batch.column_by_name(name).unwrap().as_primitive::<Int64Type>());
+            columns.flat_map(|column| column.iter().collect::<Vec<_>>()).collect()
+        };
+        assert_eq!(read("user"), wanted);
+        assert_eq!(read("again"), wanted);
+        assert_eq!(read("id"), (0..80).map(Some).collect::<Vec<_>>());
+        let tags = batches.iter().flat_map(|batch| {
+            batch.column_by_name("tags").unwrap().as_list::<i32>().iter().collect::<Vec<_>>()
+        });
+        for (row, tags) in tags.enumerate() {
+            let tags = tags.map(|tags| {
+                tags.as_string::<i32>().iter().map(|tag| tag.map(str::to_owned)).collect::<Vec<_>>()
+            });
+            let wanted = wanted[row].map(|row| vec![Some("a".to_owned()), None, Some(row.to_string())]);
+            assert_eq!(tags, wanted);
+        }
+    }
+}
+
+#[test]
+fn values_of_other_types_are_in_no_column_of_a_path() {
+    let (_, file) = file(PageVersion::V1);
+    let reason = |column| file.write_view(&[column], Vec::new()).unwrap().unwrap_err().0;
+    assert_eq!(
+        reason(path("odd", DataType::Int64, &["odd"])),
+        "the file has values of other types at $['odd']"
+    );
+    assert_eq!(
+        reason(path("id", DataType::Int64, &["user", "no"])),
+        "the file has no column for $['user']['no']"
+    );
+    assert_eq!(
+        reason(path("id", DataType::Int64, &["tags", "no"])),
+        "the file has no column for $['tags']['no']"
+    );
 }
 
 #[test]

@@ -8,7 +8,7 @@ use super::{Cursor, Result, broken};
 const GROUP: usize = 8;
 
 /// A number that fits in 32 bits.
-pub(super) trait Small: Copy + Default {
+pub(in crate::parquet) trait Small: Copy + Default {
     fn narrow(value: u32) -> Self;
 }
 
@@ -25,7 +25,7 @@ impl Small for i32 {
 }
 
 /// Reads values of `width` bits.
-pub(super) struct Hybrid {
+pub(in crate::parquet) struct Hybrid {
     bytes: Cursor,
     width: usize,
     run: Run,
@@ -45,7 +45,7 @@ enum Run {
 }
 
 /// Some values.
-pub(super) enum Section {
+pub(in crate::parquet) enum Section {
     Repeated {
         value: u32,
         count: usize,

@@ -14,6 +14,7 @@ mod values;
 use bytes::Bytes;
 use parquet::errors::ParquetError;
 
+pub(super) use hybrid::{Hybrid, Section};
 pub(super) use rows::{LeafRows, Plan};
 
 type Result<T> = std::result::Result<T, ParquetError>;

@@ -173,12 +173,17 @@ impl ChunkEncoder {
             }
         };
         let nulls = entries - values;
-        let page = match self.version {
-            PageVersion::V1 => self.page_v1(encoding, entries)?,
-            PageVersion::V2 => self.page_v2(encoding, levels, rows, entries, nulls)?,
-        };
         let offset = self.pages.bytes.size();
-        let (bytes, written) = write_page(page)?;
+        let (bytes, written) = match self.version {
+            PageVersion::V1 => write_page_v1(self.compression, &self.body, encoding, count(entries)?)?,
+            PageVersion::V2 => {
+                let (levels, values) = self.body.split_at(levels);
+                let column = &self.column;
+                let levels = split(levels, column.max_rep_level() > 0, column.max_def_level() > 0);
+                let counts = Counts { entries: count(entries)?, nulls: count(nulls)?, rows: count(rows)? };
+                write_page_v2(self.compression, levels, values, encoding, counts)?
+            }
+        };
         self.pages.bytes.push(bytes);
         self.pages.uncompressed += written.uncompressed_size;
         let size = written.compressed_size;
@@ -188,52 +193,6 @@ impl ChunkEncoder {
         self.pages.list.push(PageRecord { offset, size, rows, entries, nulls, encoding, bounds });
         self.pages.extremes.merge(extremes);
         Ok(())
-    }
-
-    fn page_v1(&self, encoding: Encoding, entries: usize) -> Result<CompressedPage> {
-        let page = Page::DataPage {
-            buf: compress(self.compression, &self.body)?,
-            num_values: count(entries)?,
-            encoding,
-            def_level_encoding: Encoding::RLE,
-            rep_level_encoding: Encoding::RLE,
-            statistics: None,
-        };
-        Ok(CompressedPage::new(page, self.body.len()))
-    }
-
-    /// The page of a body whose first bytes are the `levels`, with their lengths.
-    fn page_v2(
-        &self,
-        encoding: Encoding,
-        levels: usize,
-        rows: usize,
-        entries: usize,
-        nulls: usize,
-    ) -> Result<CompressedPage> {
-        let (levels, values) = self.body.split_at(levels);
-        let column = &self.column;
-        let (repetition, definition) = split(levels, column.max_rep_level() > 0, column.max_def_level() > 0);
-        let mut buf = [repetition, definition].concat();
-        let uncompressed = buf.len() + values.len();
-        // Not every reader decompresses nothing.
-        let is_compressed = self.compression != Compression::UNCOMPRESSED && !values.is_empty();
-        match is_compressed {
-            true => buf.extend_from_slice(&compress(self.compression, values)?),
-            false => buf.extend_from_slice(values),
-        }
-        let page = Page::DataPageV2 {
-            buf: buf.into(),
-            num_values: count(entries)?,
-            encoding,
-            num_nulls: count(nulls)?,
-            num_rows: count(rows)?,
-            def_levels_byte_len: count(definition.len())?,
-            rep_levels_byte_len: count(repetition.len())?,
-            is_compressed,
-            statistics: None,
-        };
-        Ok(CompressedPage::new(page, uncompressed))
     }
 
     /// End the column chunk; `None` if it has no rows. The next values belong to the next chunk.
@@ -247,13 +206,9 @@ impl ChunkEncoder {
         let mut dictionary = 0;
         let (plain, distinct) = self.values.end_chunk();
         if distinct > 0 {
-            let page = Page::DictionaryPage {
-                buf: compress(self.compression, &plain)?,
-                num_values: count(distinct)?,
-                encoding: Encoding::PLAIN,
-                is_sorted: false,
-            };
-            let (bytes, written) = write_page(CompressedPage::new(page, plain.len()))?;
+            let distinct = count(distinct)?;
+            let (bytes, written) =
+                write_dictionary(self.compression, &plain, Encoding::PLAIN, distinct, false)?;
             pages.uncompressed += written.uncompressed_size;
             dictionary = bytes.len();
             pages.bytes.push_front(bytes);
@@ -375,6 +330,78 @@ impl Pages {
             BoundaryOrder::UNORDERED
         }
     }
+}
+
+/// The entries of a page of version 2.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::parquet) struct Counts {
+    pub entries: u32,
+    pub nulls: u32,
+    pub rows: u32,
+}
+
+/// A page of version 1 of levels and values, which `body` has.
+pub(in crate::parquet) fn write_page_v1(
+    compression: Compression,
+    body: &[u8],
+    encoding: Encoding,
+    entries: u32,
+) -> Result<(Bytes, PageWriteSpec)> {
+    let page = Page::DataPage {
+        buf: compress(compression, body)?,
+        num_values: entries,
+        encoding,
+        def_level_encoding: Encoding::RLE,
+        rep_level_encoding: Encoding::RLE,
+        statistics: None,
+    };
+    write_page(CompressedPage::new(page, body.len()))
+}
+
+/// A page of version 2, with repetition and definition levels.
+pub(in crate::parquet) fn write_page_v2(
+    compression: Compression,
+    (repetition, definition): (&[u8], &[u8]),
+    values: &[u8],
+    encoding: Encoding,
+    counts: Counts,
+) -> Result<(Bytes, PageWriteSpec)> {
+    let mut buf = [repetition, definition].concat();
+    let uncompressed = buf.len() + values.len();
+    // Not every reader decompresses nothing.
+    let is_compressed = compression != Compression::UNCOMPRESSED && !values.is_empty();
+    match is_compressed {
+        true => buf.extend_from_slice(&compress(compression, values)?),
+        false => buf.extend_from_slice(values),
+    }
+    let page = Page::DataPageV2 {
+        buf: buf.into(),
+        num_values: counts.entries,
+        encoding,
+        num_nulls: counts.nulls,
+        num_rows: counts.rows,
+        def_levels_byte_len: count(definition.len())?,
+        rep_levels_byte_len: count(repetition.len())?,
+        is_compressed,
+        statistics: None,
+    };
+    write_page(CompressedPage::new(page, uncompressed))
+}
+
+pub(in crate::parquet) fn write_dictionary(
+    compression: Compression,
+    values: &[u8],
+    encoding: Encoding,
+    distinct: u32,
+    is_sorted: bool,
+) -> Result<(Bytes, PageWriteSpec)> {
+    let page = Page::DictionaryPage {
+        buf: compress(compression, values)?,
+        num_values: distinct,
+        encoding,
+        is_sorted,
+    };
+    write_page(CompressedPage::new(page, values.len()))
 }
 
 /// The bytes of a page with its header, to which the checksum is added: the library writes none.

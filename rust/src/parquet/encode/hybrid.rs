@@ -4,7 +4,7 @@ use std::ops::BitOr;
 
 /// The number of values that are packed together; a packed section holds a multiple of it. Runs from this length are
 /// not packed: compressed pages are smaller with runs, even those of narrow values.
-const GROUP: usize = 8;
+pub(in crate::parquet) const GROUP: usize = 8;
 
 /// Append `values`, each less than 2^`width`, to `out`.
 pub(in crate::parquet) fn encode<T: Copy + Eq + Into<u32>>(values: &[T], width: u8, out: &mut Vec<u8>) {
@@ -32,14 +32,14 @@ fn run_length<T: Copy + Eq>(values: &[T], first: T) -> usize {
 }
 
 /// Append `count` times the same value to `out`.
-pub(super) fn encode_run(value: u32, count: usize, width: u8, out: &mut Vec<u8>) {
+pub(in crate::parquet) fn encode_run(value: u32, count: usize, width: u8, out: &mut Vec<u8>) {
     if count > 0 {
         push_run(value, count, width, out);
     }
 }
 
 /// The number of bits for values up to `largest`.
-pub(super) fn width_of(largest: u32) -> u8 {
+pub(in crate::parquet) fn width_of(largest: u32) -> u8 {
     (u32::BITS - largest.leading_zeros()) as u8
 }
 
@@ -58,7 +58,7 @@ fn push_run<T: Into<u32>>(value: T, length: usize, width: u8, out: &mut Vec<u8>)
 }
 
 /// Append one packed section. The last group is padded with zeros, so only the last section may end within one.
-fn pack<T: Copy + Into<u32>>(values: &[T], width: u8, out: &mut Vec<u8>) {
+pub(in crate::parquet) fn pack<T: Copy + Into<u32>>(values: &[T], width: u8, out: &mut Vec<u8>) {
     if values.is_empty() {
         return;
     }

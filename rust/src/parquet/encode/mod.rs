@@ -17,10 +17,14 @@ mod strings;
 mod values;
 
 pub use chunk::PageVersion;
-pub(super) use chunk::{Chunk, ChunkEncoder, LeafStatistics, PAGE_ROWS};
+pub(super) use chunk::{
+    Chunk, ChunkEncoder, Counts, LeafStatistics, PAGE_ROWS, write_dictionary, write_page_v1, write_page_v2,
+};
 #[cfg(test)]
 pub(super) use delta::encode as encode_deltas;
 pub use extremes::{Bound, EncodedExtremes};
 #[cfg(test)]
 pub(super) use hybrid::encode as encode_hybrid;
+pub(super) use hybrid::{GROUP, encode_run, pack, width_of};
 pub(super) use levels::{leaves, variable_bytes};
+pub(super) use page_bytes::PageBytes;
