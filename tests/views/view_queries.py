@@ -1,4 +1,4 @@
-"""Random filters, projections and groups over the files of views in five engines, and by `read_table`.
+"""Random filters, projections and groups over files of views and exports in five engines, and `read_table`.
 
     PYTHONPATH=tests python tests/views/view_queries.py [--count 100000] [--seed 0]
 
@@ -252,38 +252,56 @@ def _aggregates(columns: Iterable[Sequence[Any]]) -> Iterator[Any]:
 Run = Callable[[Query], Rows]
 
 
-def engines(table: Path, folder: Path) -> Iterator[tuple[str, Run]]:
-    """Yield engines that return the rows of a table that a query asks for."""
+Places = Mapping[str, Sequence[str]]
+"""Where files have a path: a column and the fields below it."""
+
+
+def engines(table: Path, folder: Path, *, is_flat: bool) -> Iterator[tuple[str, Run]]:
+    """Yield engines that return the rows of a table that a query asks for.
+
+    They read the files of a view, or if these are flat, those of an export with a column for each path.
+    """
     columns = {"number": "number", **{path: _typed(path) for path in (*PATHS, *LISTS)}}
-    view = View.of(table, columns)
-    files = []
-    for number, file in enumerate(view.files):
-        files.append(folder / f"{number}.parquet")
-        with file.open() as source:
-            files[-1].write_bytes(source.read())
     connection = duckdb.connect(config={"threads": 1})
-    dv.to_duckdb(connection, "view", table, columns=columns)
+    places: Places
+    if is_flat:
+        dv.export(table, folder.with_name("export"), columns=columns)
+        for number, path in enumerate(folder.with_name("export").glob("*.parquet")):
+            path.rename(folder / f"{number}.parquet")
+        places = {name: (name,) for name in columns}
+        connection.execute(f"create view view as from read_parquet('{folder}/*.parquet')")
+    else:
+        view = View.of(table, columns)
+        for number, file in enumerate(view.files):
+            with file.open() as source:
+                (folder / f"{number}.parquet").write_bytes(source.read())
+        places = view.shape.places
+        dv.to_duckdb(connection, "view", table, columns=columns)
 
     def by_duckdb(query: Query) -> Rows:
         return connection.execute(select(query, lambda path: f'"{path}"', "view")).fetchall()
 
-    yield from {"duckdb": by_duckdb, "pyarrow": _pyarrow(view, files), "polars": _polars(view, files)}.items()
+    yield from {
+        "duckdb": by_duckdb,
+        "pyarrow": _pyarrow(places, folder),
+        "polars": _polars(places, folder),
+    }.items()
     if find_spec("datafusion") is not None:
-        yield "datafusion", _datafusion(view, folder)
+        yield "datafusion", _datafusion(places, folder)
     if find_spec("chdb") is not None:
-        yield "chdb", _chdb(view, folder)
+        yield "chdb", _chdb(places, folder)
 
 
-def _pyarrow(view: View, files: Sequence[Path]) -> Run:
-    dataset = ds.dataset([str(file) for file in files])
+def _pyarrow(places: Places, folder: Path) -> Run:
+    dataset = ds.dataset([str(file) for file in folder.iterdir()])
 
     def run(query: Query) -> Rows:
         where = expression(
             query.condition,
-            lambda path: ds.field(*view.shape.places[path]),
+            lambda path: ds.field(*places[path]),
             lambda column: (column.is_null(), column.is_valid()),
         )
-        columns = {str(at): ds.field(*view.shape.places[name]) for at, name in enumerate(query.columns)}
+        columns = {str(at): ds.field(*places[name]) for at, name in enumerate(query.columns)}
         found = dataset.to_table(columns=columns, filter=where, use_threads=False)
         if query.key is not None:
             of_paths: list[Any] = [
@@ -299,11 +317,11 @@ def _pyarrow(view: View, files: Sequence[Path]) -> Run:
     return run
 
 
-def _polars(view: View, files: Sequence[Path]) -> Run:
-    frame = pl.scan_parquet(files)
+def _polars(places: Places, folder: Path) -> Run:
+    frame = pl.scan_parquet(folder / "*.parquet")
 
     def column(path: str) -> pl.Expr:
-        first, *steps = view.shape.places[path]
+        first, *steps = places[path]
         return reduce(lambda found, step: found.struct.field(step), steps, pl.col(first))
 
     def run(query: Query) -> Rows:
@@ -322,14 +340,14 @@ def _polars(view: View, files: Sequence[Path]) -> Run:
     return run
 
 
-def _datafusion(view: View, folder: Path) -> Run:
+def _datafusion(places: Places, folder: Path) -> Run:
     from datafusion import SessionConfig, SessionContext
 
     context = SessionContext(SessionConfig().with_target_partitions(1))
     context.register_parquet("view", str(folder))
 
     def name(path: str) -> str:
-        first, *steps = view.shape.places[path]
+        first, *steps = places[path]
         return f'"{first}"' + "".join(f"['{step}']" for step in steps)
 
     def run(query: Query) -> Rows:
@@ -339,14 +357,14 @@ def _datafusion(view: View, folder: Path) -> Run:
     return run
 
 
-def _chdb(view: View, folder: Path) -> Run:
+def _chdb(places: Places, folder: Path) -> Run:
     import chdb
 
     connection = chdb.connect(":memory:")
     connection.query(f"create table view engine = File(Parquet, '{folder}/*.parquet')")
 
     def name(path: str) -> str:
-        return ".".join(f"`{step}`" for step in view.shape.places[path])
+        return ".".join(f"`{step}`" for step in places[path])
 
     def run(query: Query) -> Rows:
         text = select(query, name, "view", _clickhouse_literal)
@@ -418,7 +436,7 @@ def differences(seed: int, count: int, folder: Path) -> Iterator[str]:
     write_table(source, folder / "t")
     (folder / "files").mkdir()
     snapshot = dv.Table(folder / "t").snapshot()
-    found = list(engines(folder / "t", folder / "files"))
+    found = list(engines(folder / "t", folder / "files", is_flat=seed % 2 == 1))
     for _ in range(count):
         query = random_query(source)
         rows = ours(snapshot, query)

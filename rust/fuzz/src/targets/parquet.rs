@@ -7,7 +7,7 @@ use _native::data_file::read::{DataFileReader, Projection, What};
 use _native::data_file::stats::file_bounds;
 use _native::error::Result;
 use _native::parquet::read::{ParquetFile, Source};
-use _native::parquet::view::ViewColumn;
+use _native::parquet::view::{Content, ViewColumn};
 use _native::parquet::{GroupReport, inspect};
 use _native::shred::OnConflict;
 use _native::value::Zone;
@@ -37,14 +37,20 @@ pub fn run(input: &[u8]) {
     views(&file, input);
 }
 
-/// Show each column as plain columns; the footer of a view describes a file that opens.
+/// Show each column as plain columns, and write those of its paths; footers describe files that open.
 fn views(file: &ParquetFile, input: &[u8]) {
     let row_groups: Vec<usize> = (0..file.row_groups().len()).collect();
     for field in file.arrow_schema().fields().iter().take(4) {
+        let field_name = field.name();
         let typed = typed_value(field.data_type());
-        let is_variant = typed.is_some();
+        let paths = typed.as_ref().map(|typed| paths(typed, &[])).unwrap_or_default();
+        for (path, data_type) in paths.into_iter().take(4) {
+            let field = Field::new("path", data_type, true);
+            write(file, ViewColumn { stored: field_name.clone(), field, content: Content::Path(path) });
+        }
+        let content = if typed.is_some() { Content::Variant } else { Content::Plain };
         let shown = field.as_ref().clone().with_data_type(typed.unwrap_or_else(|| field.data_type().clone()));
-        let column = ViewColumn { stored: field.name().clone(), field: shown, is_variant };
+        let column = ViewColumn { stored: field_name.clone(), field: shown, content };
         if let Ok(Ok(view)) = file.view(&[column], &row_groups) {
             let bytes = [&input[..view.data_end as usize], &view.footer].concat();
             let shown =
@@ -53,6 +59,21 @@ fn views(file: &ParquetFile, input: &[u8]) {
             shown.read(&shown.scan((0..leaves).collect(), 1024)).for_each(drop);
         }
     }
+}
+
+fn write(file: &ParquetFile, column: ViewColumn) {
+    let mut bytes = Vec::new();
+    if let Ok(Ok(())) = file.write_view(&[column], &mut bytes) {
+        let written = ParquetFile::open(Source::Bytes(bytes.into())).expect("a file of a path is valid");
+        written.read(&written.scan(vec![0], 1024)).for_each(drop);
+    }
+}
+
+/// The paths of a type that have no objects, with their types.
+fn paths(data_type: &DataType, parents: &[String]) -> Vec<(Vec<String>, DataType)> {
+    let DataType::Struct(fields) = data_type else { return vec![(parents.to_vec(), data_type.clone())] };
+    let below = |field: &Arc<Field>| paths(field.data_type(), &[parents, &[field.name().clone()]].concat());
+    fields.iter().flat_map(below).collect()
 }
 
 /// The type of the values of a shredded group, without the groups of shredding.
