@@ -204,6 +204,23 @@ def test_rows_and_statistics_are_those_of_decoded_pages(
     assert dv.audit_table(copied, data=True).is_clean
 
 
+def test_bounds_of_other_writers_that_leave_nan_out_are_not_passed_on(tmp_path: Path) -> None:
+    table = tmp_path / "t"
+    table.mkdir()
+    numbers = [float(number) for number in range(40_000)]
+    rows = pa.table(
+        {"id": pa.array(range(40_000), pa.int64()), "x": [float("nan"), *numbers[1:]], "s": ["a"] * 40_000}
+    )
+    pq.write_table(rows, table / "a.parquet", write_page_index=True)
+    convert_to_deltalake(str(table))
+    dv.update(table, {"s": "'b'"}, "id = 3")
+    group = pq.read_metadata(only_file(table)).row_group(0)
+    assert [group.column(leaf).has_column_index for leaf in range(2)] == [True, False]
+    assert [group.column(leaf).statistics.has_min_max for leaf in range(2)] == [True, False]
+    assert group.column(1).statistics.null_count == 0
+    assert dv.read_table(table, where="x > 50000").to_table()["id"].to_pylist() == [0]
+
+
 @pytest.mark.parametrize("writer", WRITERS)
 def test_other_engines_read_pages_of_several_codecs(tmp_path: Path, writer: str):
     table = tmp_path / "t"

@@ -19,10 +19,7 @@ struct RowGroupLeaves<'a> {
 impl StoredLeaves for RowGroupLeaves<'_> {
     fn statistics(&self, leaf: usize) -> (u64, Option<&Statistics>) {
         let chunk = self.file.row_groups()[self.row_group].column(leaf);
-        // Other writers leave NaN out, which then lies outside of the bounds.
-        let is_floating =
-            |statistics: &&Statistics| matches!(statistics, Statistics::Float(_) | Statistics::Double(_));
-        let stated = chunk.statistics().filter(|stated| self.file.is_own() || !is_floating(stated));
+        let stated = chunk.statistics().filter(|_| self.file.has_exact_bounds(chunk));
         (chunk.num_values().unsigned_abs(), stated)
     }
 

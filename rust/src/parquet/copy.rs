@@ -105,24 +105,39 @@ impl ParquetFile {
                 }
                 index => index,
             };
-            let Some(index) = index else { return Ok(None) };
-            let chunk = self.with_exact_statistics(group.column(leaf))?;
+            let Some(mut index) = index else { return Ok(None) };
+            let chunk = self.with_exact_bounds(group.column(leaf))?;
+            if !self.has_exact_bounds(group.column(leaf)) {
+                index.statistics.clear();
+            }
             columns[leaf] = Some(close_result(group, &chunk, &index)?);
         }
         let rows = usize::try_from(group.num_rows()).unwrap_or_default();
         Ok(Some(EncodedRowGroup { rows, chunks, columns }))
     }
 
-    /// The statistics of this library are exact. Other writers leave NaN out, which then lies outside of the bounds.
-    fn with_exact_statistics(&self, chunk: &ColumnChunkMetaData) -> Result<ColumnChunkMetaData> {
+    /// Whether all values are within the bounds of a column chunk and of its pages, in the order of Parquet. Other writers
+    /// leave NaN out, and bounds without a stated order may be in one that is out of use.
+    pub(crate) fn has_exact_bounds(&self, chunk: &ColumnChunkMetaData) -> bool {
+        let is_floating = matches!(chunk.column_type(), Type::FLOAT | Type::DOUBLE);
+        let is_ordered = self.metadata().file_metadata().column_orders().is_some()
+            && !chunk.statistics().is_some_and(Statistics::is_min_max_deprecated);
+        self.is_own() || is_ordered && !is_floating
+    }
+
+    /// A column chunk without bounds that are not exact.
+    fn with_exact_bounds(&self, chunk: &ColumnChunkMetaData) -> Result<ColumnChunkMetaData> {
+        if self.has_exact_bounds(chunk) {
+            return Ok(chunk.clone());
+        }
         let nulls = chunk.statistics().and_then(Statistics::null_count_opt);
-        let stated = match chunk.column_type() {
-            Type::FLOAT => Statistics::float(None, None, None, nulls, false),
-            Type::DOUBLE => Statistics::double(None, None, None, nulls, false),
-            _ => return Ok(chunk.clone()),
-        };
         let builder = chunk.clone().into_builder();
-        Ok(if self.is_own() { builder } else { builder.set_statistics(stated) }.build()?)
+        let builder = match chunk.column_type() {
+            Type::FLOAT => builder.set_statistics(Statistics::float(None, None, None, nulls, false)),
+            Type::DOUBLE => builder.set_statistics(Statistics::double(None, None, None, nulls, false)),
+            _ => builder.clear_statistics(),
+        };
+        Ok(builder.build()?)
     }
 
     /// The footer with the encodings of pages, which `open` does not keep.
