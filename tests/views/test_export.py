@@ -427,3 +427,5 @@ def test_a_table_in_an_object_store_is_exported_by_ranges(tmp_path: Path) -> Non
     for each in (target, tmp_path / "t"):
         assert dv.export(source, each).version == 0
         assert dv.read_table(each).to_pylist() == [{"event": {"typed_value": {"x": 1}}}]
+        assert dv.export(source, each, columns={"x": "event:x::bigint"}).files_rewritten == 0
+        assert dv.read_table(each).to_pylist() == [{"x": 1}]
