@@ -59,8 +59,8 @@ FILES_AT_ONCE = 8
 
 MIN_SHARE = 0.25
 MIN_BYTES = 64 << 10
-"""A data file of this size is copied if the columns of the view have this share of its bytes. Of others, only
-these columns are copied."""
+"""A data file of at least `MIN_BYTES` is copied whole if the columns of the view have this share of its
+bytes. Otherwise only these columns are copied."""
 
 ATTEMPTS = 5
 """How often an export begins again because another one was committed first."""
@@ -71,9 +71,9 @@ VECTOR_TAG = "deltaVariant.sourceDeletionVector"
 
 
 class _Origin(msgspec.Struct, frozen=True, rename="camel"):
-    """The value of `deltaVariant.export`: the table that was exported, and its columns, SQL expressions.
+    """The value of `deltaVariant.export`: the exported table and its columns, which are SQL expressions.
 
-    If it is flat, columns were given, and each path is one.
+    `is_flat` says that the caller passed the columns, so that each path is a top-level column.
     """
 
     table: str
@@ -126,9 +126,10 @@ def export(
     and on a local disk whose file system can do so, such as XFS, blocks are shared. A Variant is a struct of
     its paths below `typed_value`; partition columns and statistics stay.
 
-    With `columns`, each is a column of the target with its name, also a path of a Variant: engines read it as
-    fast as any other column, and structs slower. The files are new ones, in which the encoded values of these
-    columns are copied. So they are without `columns` if these are less than a quarter of the bytes of a file.
+    `columns` become top-level columns of the target, Variant paths included. Engines read such a column
+    faster than a field of a struct. The encoded values are copied to new files; only definition levels are
+    encoded again. Without `columns`, this is how a file is copied of which other columns have more than three
+    quarters of the bytes.
 
     The rows of other files are written again as plain columns: of those with a deletion vector, with values
     of other types than that of their path, with another shredding, and with expressions as columns.
@@ -254,7 +255,7 @@ def _plan(
 
 
 def _known_origin(target: Snapshot, source: Snapshot) -> _Origin | None:
-    """Return the origin of a target, None if its columns are the paths of no files: the first may differ.
+    """Return the origin of a target, None if its columns are the shredded paths of a table without files.
 
     Raises TableExistsError for a target of another source, and the errors of `check_may_commit`.
     """

@@ -42,7 +42,7 @@ pub enum Content {
     /// group of the Variant and its `typed_value` have a definition level each; the type of the field is that of
     /// `typed_value`.
     Variant,
-    /// The values of one path of a Variant. They have fewer definition levels than in the file.
+    /// The values of one path of a Variant, which have fewer definition levels than in the file.
     Path(Vec<String>),
 }
 

@@ -1,8 +1,7 @@
-//! Files of the column chunks of a view, whose columns have fewer definition levels than in the file.
+//! Write the column chunks of a view to a new file, with fewer definition levels.
 //!
-//! A value at a path of a Variant is below optional groups, and each has a definition level. A column of these values
-//! alone has one level, and those of its lists. So the levels of its pages are written again. Their values stay as they are
-//! encoded, and what is known of them: bounds, null counts, and the rows of each page.
+//! A path of a Variant has a definition level for each optional group around its values. A top-level column has only one
+//! level, and the levels of its lists. So pages get new levels. Encoded values, bounds, null counts and row counts stay.
 
 use std::io::Write;
 
@@ -26,10 +25,10 @@ use super::view::{ViewColumn, Viewed, no_view, renamed_chunk, viewed};
 use crate::error::{Error, Result};
 
 impl ParquetFile {
-    /// Write a file of some columns without decoding their values.
+    /// Write columns to a new file without decoding their values.
     ///
-    /// There is none where there is no [`ParquetFile::view`] for another reason than levels, and where pages cannot be
-    /// written again: those of lists without a page index, and of codecs and of levels that are out of use.
+    /// Return `NoView` for the reasons of [`ParquetFile::view`] except levels, for several pages of a list without a page
+    /// index, and for obsolete codecs and level encodings.
     pub fn write_view(&self, columns: &[ViewColumn], sink: impl Write + Send) -> Viewed<()> {
         let row_groups: Vec<usize> = (0..self.row_groups().len()).collect();
         let (schema, leaves) = viewed!(self.viewed_schema(columns, &row_groups));
@@ -38,7 +37,7 @@ impl ParquetFile {
         let mut writer = SerializedFileWriter::new(sink, schema.root_schema_ptr(), own_properties())?;
         for row_group in row_groups {
             let Some(encoded) = self.encoded_row_group(row_group, &replaced)? else {
-                return no_view("the pages of its lists have no index");
+                return no_view("the file has lists without a page index");
             };
             let chunks: Vec<Option<Shown>> = leaves
                 .par_iter()
@@ -48,7 +47,7 @@ impl ParquetFile {
             let mut group = writer.next_row_group()?;
             for chunk in chunks {
                 let Some(chunk) = chunk else {
-                    return no_view("the pages of the file are in a form that is out of use");
+                    return no_view("the file has pages with an obsolete codec or level encoding");
                 };
                 match &chunk.pages {
                     None => group.append_column(&encoded.chunks, chunk.close)?,
@@ -61,7 +60,7 @@ impl ParquetFile {
         Ok(Ok(()))
     }
 
-    /// A column chunk of a fetched row group, `None` if its pages cannot be written again.
+    /// A column chunk of a fetched row group, `None` for an obsolete codec or level encoding.
     fn shown(
         &self,
         encoded: &EncodedRowGroup,
@@ -90,8 +89,8 @@ struct Shown {
     close: ColumnCloseResult,
 }
 
-/// Write the pages of a column chunk with the levels of another column. `close` has the name of the new column, and what
-/// else is stated of the stored one.
+/// Encode the levels of a column chunk for another column. `close` has the path of the new column and the statistics of
+/// the stored one.
 fn written(
     mut pages: Box<dyn PageReader>,
     stored: &ColumnDescPtr,
@@ -151,8 +150,8 @@ impl Levels {
         self.stored <= i16::from(u8::MAX)
     }
 
-    /// The bytes of a page with the levels of the shown column and its size before compression, `None` if its levels are
-    /// in an encoding that is out of use.
+    /// The bytes of a page with the levels of the shown column and its size before compression, `None` for an obsolete
+    /// encoding of levels.
     fn written(&self, page: Page, compression: Compression) -> Result<Option<(Bytes, usize)>> {
         let (page, written) = match page {
             Page::DictionaryPage { buf, num_values, encoding, is_sorted } => {
@@ -197,7 +196,7 @@ impl Levels {
         Ok(Some((page, written.uncompressed_size)))
     }
 
-    /// The definition levels of a page in the shown column, which has no level for what is around its values.
+    /// The definition levels of a page in the shown column, without the levels of the groups around its values.
     fn definition(&self, stored: Bytes, count: u32) -> Result<Vec<u8>, ParquetError> {
         let (most, removed) = (self.stored as u8, (self.stored - self.shown) as u8);
         let width = width_of((most - removed).into());
