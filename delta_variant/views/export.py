@@ -128,8 +128,8 @@ def export(
 
     `columns` become top-level columns of the target, Variant paths included. Engines read such a column
     faster than a field of a struct. The encoded values are copied to new files; only definition levels are
-    encoded again. Without `columns`, this is how a file is copied of which other columns have more than three
-    quarters of the bytes.
+    encoded again. Without `columns`, files are copied in this way if more than three quarters of their bytes
+    belong to other columns.
 
     The rows of other files are written again as plain columns: of those with a deletion vector, with values
     of other types than that of their path, with another shredding, and with expressions as columns.
