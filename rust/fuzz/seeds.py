@@ -158,8 +158,22 @@ def _written_parquet() -> Iterator[bytes]:
         for encoding in ("DELTA_BYTE_ARRAY", "DELTA_LENGTH_BYTE_ARRAY"):
             texts = pa.table({"s": pa.array(["one", "once", None, "two"] * 5)})
             yield _pyarrow(texts, data_page_version=version, use_dictionary=False, column_encoding=encoding)
+        # Row groups of several pages, which are copied by their headers or by their index.
+        for has_index in (False, True):
+            pages = {"row_group_size": 100, "write_batch_size": 10, "data_page_size": 10}
+            yield _pyarrow(_rows(), data_page_version=version, write_page_index=has_index, **pages)
     map_type = pa.map_(pa.string(), pa.list_(pa.struct({"a": pa.int8()})))
     yield _pyarrow(pa.table({"m": pa.array([[("k", [{"a": 1}])], [], None], map_type)}))
+
+
+def _rows() -> pa.Table:
+    """Return columns that are copied as they are encoded, and decimals, which we write as INT32."""
+    numbers = pa.array([*range(150), None])
+    texts = pa.array([*"abc" * 50, None])
+    nested = pa.StructArray.from_arrays([numbers, texts], ["n", "s"])
+    lists = pa.array([[number] for number in range(150)] + [None])
+    decimals = numbers.cast(pa.int16()).cast(pa.decimal128(5))
+    return pa.table({"n": numbers, "s": texts, "o": nested, "l": lists, "d": decimals})
 
 
 def _pyarrow(table: pa.Table, **options: object) -> bytes:

@@ -1,13 +1,16 @@
-//! Whole Parquet files: opened, inspected, and read with every kind of projection.
+//! Whole Parquet files: opened, inspected, read with every kind of projection, and copied to other files.
 
 use std::panic::PanicHookInfo;
 use std::sync::Arc;
 
 use _native::data_file::read::{DataFileReader, Projection, What};
 use _native::data_file::stats::file_bounds;
+use _native::data_file::write::{DataFileWriter, Encoding, OnInvalid};
 use _native::error::Result;
-use _native::parquet::read::{ParquetFile, Source};
+use _native::json::parse::ParseOptions;
+use _native::parquet::read::{ParquetFile, Scan, Source};
 use _native::parquet::view::{Content, ViewColumn};
+use _native::parquet::write::WriteOptions;
 use _native::parquet::{GroupReport, inspect};
 use _native::shred::OnConflict;
 use _native::value::Zone;
@@ -19,6 +22,8 @@ use bytes::Bytes;
 const MAGIC: &[u8] = b"PAR1";
 /// Size of the footer length and the magic bytes at the end of a file.
 const TAIL: usize = 8;
+/// Rows decoded at a time.
+const BATCH_ROWS: usize = 1024;
 
 pub fn run(input: &[u8]) {
     let Ok(file) = ParquetFile::open(Source::Bytes(Bytes::copy_from_slice(input))) else { return };
@@ -35,6 +40,52 @@ pub fn run(input: &[u8]) {
         }
     }
     views(&file, input);
+    let _ = copies(&file);
+}
+
+/// Copy the row groups as they are encoded, but for columns that are decoded and encoded again.
+fn copies(file: &ParquetFile) -> Result<()> {
+    let schema = file.arrow_schema();
+    let converted: Vec<&str> = file.converted_columns().iter().map(|field| field.name().as_str()).collect();
+    let is_converted = |column: &usize| converted.contains(&schema.field(*column).name().as_str());
+    let replaced: Vec<usize> = (0..schema.fields().len()).filter(is_converted).collect();
+    let descriptor = file.metadata().file_metadata().schema_descr();
+    let is_replaced = |leaf: &usize| is_converted(&descriptor.get_column_root_idx(*leaf));
+    let (others, copied): (Vec<usize>, Vec<usize>) = (0..descriptor.num_columns()).partition(is_replaced);
+    let others = file.scan(others, BATCH_ROWS);
+
+    let mut bytes = Vec::new();
+    let (encodings, parse) = (vec![Encoding::Plain; schema.fields().len()], ParseOptions::default());
+    let options = WriteOptions::default();
+    let mut writer = DataFileWriter::new(&mut bytes, schema, encodings, parse, OnInvalid::Error, options)?;
+    let mut row_groups = Vec::new();
+    for row_group in 0..file.row_groups().len() {
+        if writer.copy(file, row_group, &replaced)? {
+            row_groups.push(row_group);
+            if !replaced.is_empty() {
+                file.read_row_group(&others, row_group)?.try_for_each(|batch| writer.replace(&batch?))?;
+            }
+        }
+    }
+    writer.close()?;
+    let copy = ParquetFile::open(Source::Bytes(bytes.into())).expect("a copy opens");
+    let scan = file.scan(copied, BATCH_ROWS);
+    row_groups.iter().enumerate().for_each(|(new, &old)| check_copy(&scan, (file, old), (&copy, new)));
+    Ok(())
+}
+
+/// Check that the rows of a row group that can be read are those of its copy, also if only some pages are read.
+fn check_copy(scan: &Scan, (file, row_group): (&ParquetFile, usize), (copy, copied): (&ParquetFile, usize)) {
+    let rows = file.row_groups()[row_group].num_rows().unsigned_abs();
+    for range in [0..rows, rows / 2..rows] {
+        let range = Some(std::slice::from_ref(&range)).filter(|range| !range[0].is_empty());
+        let Ok(before) = file.read_rows(scan, row_group, range, None) else { continue };
+        let mut after = copy.read_rows(scan, copied, range, None).expect("a copy can be read");
+        for batch in before.map_while(Result::ok) {
+            let copied = after.next().expect("a copy has all rows").expect("a copy can be read");
+            assert_eq!(batch.columns(), copied.columns());
+        }
+    }
 }
 
 /// Show each column as plain columns, and write those of its paths; footers describe files that open.
@@ -56,7 +107,7 @@ fn views(file: &ParquetFile, input: &[u8]) {
             let shown =
                 ParquetFile::open(Source::Bytes(bytes.into())).expect("the footer of a view is valid");
             let leaves = shown.metadata().file_metadata().schema_descr().num_columns();
-            shown.read(&shown.scan((0..leaves).collect(), 1024)).for_each(drop);
+            shown.read(&shown.scan((0..leaves).collect(), BATCH_ROWS)).for_each(drop);
         }
     }
 }
@@ -65,7 +116,7 @@ fn write(file: &ParquetFile, column: ViewColumn) {
     let mut bytes = Vec::new();
     if let Ok(Ok(())) = file.write_view(&[column], &mut bytes) {
         let written = ParquetFile::open(Source::Bytes(bytes.into())).expect("a file of a path is valid");
-        written.read(&written.scan(vec![0], 1024)).for_each(drop);
+        written.read(&written.scan(vec![0], BATCH_ROWS)).for_each(drop);
     }
 }
 
@@ -102,7 +153,7 @@ fn typed_value(group: &DataType) -> Option<DataType> {
 pub fn decoded_size(input: &[u8]) -> usize {
     let Ok(file) = ParquetFile::open(Source::Bytes(Bytes::copy_from_slice(input))) else { return 0 };
     let leaves = file.metadata().file_metadata().schema_descr().num_columns();
-    let scan = file.scan((0..leaves).collect(), 1024);
+    let scan = file.scan((0..leaves).collect(), BATCH_ROWS);
     let columns = file.read(&scan).map(|batch| Ok(batch?.get_array_memory_size())).sum::<Result<usize>>();
     let chunks = file.row_groups().iter().flat_map(|group| group.columns());
     let entries: u64 = chunks.map(|chunk| chunk.num_values().unsigned_abs()).sum();
