@@ -95,6 +95,10 @@ class Executor(ABC):
         """
         yield items
 
+    def prefers_driver(self, size: int) -> bool:
+        """Return whether this process merges its rows into files of `size` bytes sooner than tasks do."""
+        return False
+
     @abstractmethod
     def run(self, step: str, tasks: Iterable[Task[Result]]) -> Iterator[Result]:
         """Run tasks and yield their results in order; `step` says what they do, for a person who watches.

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 from pyspark.sql.types import StructType as SparkStruct
+from pyspark.sql.utils import is_remote
 
 from .._packing import pack_evenly
 from .._text import quote
@@ -42,6 +43,14 @@ from .tasks import Shared, message, messages, pack_sharing, unpack_batches, unpa
 
 COPIED_BYTES = 8 << 20
 """The bytes up to which each task gets all tasks of an operation, packed, because this saves a shuffle."""
+
+DRIVER_BYTES = 16 << 20
+"""The bytes of files into which the driver merges rows in its memory, instead of sending the rows to tasks.
+
+100,000 rows (10 MB) were merged into 8 files (10 MB) on two cores, with deletion vectors: the tasks took
+0.38 s, of which 0.13 s passed before they had the rows, and the driver took 0.13 s. Deletes and updates send
+no rows, and were not faster on the driver.
+"""
 
 
 @dataclass(frozen=True)
@@ -177,6 +186,10 @@ class SparkExecutor(Executor):
         total = sum(map(size_of, items)) if total is None else total
         tasks = rounds * max(parallelism(self.spark), 1)
         return pack_evenly(items, size_of, total, tasks, limit)
+
+    def prefers_driver(self, size: int) -> bool:
+        # A client of Spark Connect may be far from the store.
+        return size <= DRIVER_BYTES and not is_remote()
 
     def run(self, step: str, tasks: Iterable[Task[Result]]) -> Iterator[Result]:
         # Spark distributes the tasks, and returns the results, in an order of its own.

@@ -24,6 +24,7 @@ from pyspark.sql import DataFrame, SparkSession
 from spark.tables import on_spark, write_frame
 
 import delta_variant as dv
+from delta_variant.spark import executor
 
 ROWS = 4000
 PARTITIONS = 8
@@ -50,6 +51,7 @@ KILLS_PER_OPERATION = 2
 def main(folder: Path, runs: int, seed: int) -> None:
     """Repeat the operations, with other moments of the kills each time."""
     source = random.Random(seed)
+    executor.DRIVER_BYTES = -1
     builder = SparkSession.builder.master("local-cluster[2,1,1024]")
     for name, value in SETTINGS.items():
         builder = builder.config(name, value)

@@ -8,7 +8,7 @@ import pytest
 from interop.conftest import compiled_casts, configured, spark, spark_with_delta
 from pyspark.sql import SparkSession
 
-from delta_variant.spark import SparkEngine
+from delta_variant.spark import SparkEngine, executor
 from delta_variant.typing import Engine
 
 __all__ = ["compiled_casts", "configured", "spark", "spark_with_delta"]
@@ -18,6 +18,12 @@ __all__ = ["compiled_casts", "configured", "spark", "spark_with_delta"]
 def engine(request: pytest.FixtureRequest, spark: SparkSession) -> Engine | None:
     """Return the engine of a table: none, or the executors of the session."""
     return SparkEngine(spark) if request.param == "by tasks" else None
+
+
+@pytest.fixture(autouse=True)
+def merges_by_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let tasks merge into small tables, as they do into large ones."""
+    monkeypatch.setattr(executor, "DRIVER_BYTES", -1)
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

@@ -26,6 +26,7 @@ from pyspark.sql.streaming import DataStreamWriter
 
 import delta_variant as dv
 from delta_variant import spark as dvs
+from delta_variant.spark import executor as spark_executor
 from delta_variant.spark.executor import SparkExecutor
 
 FATAL_WRITE = 4
@@ -34,6 +35,7 @@ SMALL_FILES = dv.FileOptions(target_file_size=2000)
 
 def main(folder: Path, step: str, sink: str) -> None:
     """Stream all lines, one file for each batch."""
+    spark_executor.DRIVER_BYTES = -1
     plan_crash(step)
     spark = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
     # A fast start matters, and not how fast the code becomes.

@@ -36,7 +36,9 @@ from delta_variant.errors import (
 )
 from delta_variant.operations.merge import execute
 from delta_variant.operations.merge.joining import _normal
+from delta_variant.operations.rewrite import REWRITE
 from delta_variant.spark import executor, merging
+from delta_variant.spark.executor import SparkExecutor
 from delta_variant.spark.merge_tasks import buckets_of
 from delta_variant.spark.running import BROADCAST
 from delta_variant.spark.tasks import SHARED_BYTES, pack_sharing, unpack_sharing
@@ -101,9 +103,17 @@ def frame(spark: SparkSession, rows: list[dict[str, Any]]) -> DataFrame:
 
 
 @pytest.mark.parametrize("feature", FEATURES)
-@pytest.mark.parametrize("limit", ["-1", "1MB"])
-def test_merges_are_those_of_one_process(spark: SparkSession, tmp_path: Path, feature: str, limit: str):
+@pytest.mark.parametrize(("limit", "driver_bytes"), [("-1", -1), ("1MB", -1), ("1MB", 1 << 20)])
+def test_merges_are_those_of_one_process(
+    spark: SparkSession,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    feature: str,
+    limit: str,
+    driver_bytes: int,
+):
     spark.conf.set(BROADCAST, limit)
+    monkeypatch.setattr(executor, "DRIVER_BYTES", driver_bytes)
     source = random.Random(f"{feature} {limit}")
     here, there = twins(tmp_path, FEATURES[feature], source)
     changes, on = random_source(source), source.choice(PREDICATES)
@@ -119,8 +129,12 @@ def test_merges_are_those_of_one_process(spark: SparkSession, tmp_path: Path, fe
     assert dv.audit_table(there, data=True).is_clean
 
 
-def test_a_rejected_inserted_row_leaves_no_file_of_a_task(spark: SparkSession, tmp_path: Path):
+@pytest.mark.parametrize("driver_bytes", [-1, 1 << 20])
+def test_a_rejected_inserted_row_leaves_no_file_of_a_task(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, driver_bytes: int
+):
     spark.conf.unset(BROADCAST)
+    monkeypatch.setattr(executor, "DRIVER_BYTES", driver_bytes)
     dv.write_table(tmp_path, [{"id": 1, "n": 1}])
     dv.add_constraint(tmp_path, "small", "id < 100")
     merge = on_spark(spark, tmp_path).merge(spark.createDataFrame([(1, 2), (200, 2)], "id long, n long"), ON)
@@ -302,6 +316,26 @@ def test_most_rows_of_a_small_source_can_be_in_one_partition(spark: SparkSession
     assert (result.rows_deleted, result.rows_inserted) == (20_020, 20_020)
     ids = sorted(dv.read_table(tmp_path / "t").to_table()["id"].to_pylist())
     assert ids == [*range(1, 40_040, 2), *range(40_040, 50_000, 2)]
+
+
+@pytest.mark.classic("merges on the driver")
+@pytest.mark.parametrize(("more_bytes", "steps"), [(0, []), (-1, [REWRITE])])
+def test_the_driver_merges_a_small_source_into_small_files(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, more_bytes: int, steps: list[str]
+):
+    for ids in (range(5), range(5, 10), range(20, 30)):
+        dv.write_table(tmp_path, pa.table({"id": ids}), mode="append")
+    spark.conf.unset(BROADCAST)
+    read = [add["size"] for add in read_actions(tmp_path, "add")[:2]]
+    monkeypatch.setattr(executor, "DRIVER_BYTES", sum(read) + more_bytes)
+    run, found = SparkExecutor.run_partitions, []
+    record = lambda self, df, task: found.append(task.step) or run(self, df, task)  # noqa: E731
+    monkeypatch.setattr(SparkExecutor, "run_partitions", record)
+    merge = on_spark(spark, tmp_path).merge(spark.range(4, 7, 1, 2), ON)
+    result = merge.when_matched_delete().when_not_matched_insert_all().execute()
+    assert (result.rows_deleted, result.rows_inserted, result.files_removed) == (3, 0, 2)
+    assert found == steps
+    assert orphans(tmp_path) == set()
 
 
 def test_tasks_share_large_batches():

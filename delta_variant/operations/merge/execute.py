@@ -12,7 +12,7 @@ from typing import Any, Protocol
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..._arrow import Array, parts_by_bytes, row_numbers
+from ..._arrow import Array, parts_by_bytes, row_numbers, total
 from ..._progress import begin
 from ...data_file.options import WriteOptions
 from ...data_file.reader import filter_rows
@@ -23,7 +23,7 @@ from ...expressions.tree import inputs as expression_inputs
 from ...log.commit_context import txn_of
 from ...log.snapshot import TableVersion, strip_files
 from ...protocol.types import StructType
-from ...read.file_reader import POSITION, FileEntry
+from ...read.file_reader import POSITION, FileEntry, files_of
 from ...read.plan import FilePlan, plan_files
 from ...read.predicate import PruningPredicate, RowCondition, leading_conditions
 from ...read.scope import Scope
@@ -245,8 +245,12 @@ class MemorySource:
         if not plan.reads_all_rows:
             conditions += join.conditions()
         merge = partial(_merge_files, version, pruning, conditions, join, plan.clauses, plan.options)
-        tasks = (partial(merge, files) for files in split_files(executor, candidates.files))
-        parts = list(executor.run(REWRITE, tasks))
+        files = candidates.files
+        if files.num_rows and executor.prefers_driver(total(files["size"])):
+            parts = [executor.run_on_driver(REWRITE, partial(merge, files_of(files)))]
+        else:
+            tasks = (partial(merge, share) for share in split_files(executor, files))
+            parts = list(executor.run(REWRITE, tasks))
         inserted: list[WrittenFiles] = []
         if any(clause.when == "not matched" for clause in plan.clauses):
             matched = tuple(each.matched for each in parts if each.matched is not None)
