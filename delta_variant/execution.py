@@ -95,8 +95,8 @@ class Executor(ABC):
         """
         yield items
 
-    def prefers_driver(self, size: int) -> bool:
-        """Return whether this process merges its rows into files of `size` bytes sooner than tasks do."""
+    def prefers_driver(self, files: int, size: int) -> bool:
+        """Return whether this process merges its rows into files, `size` bytes in all, sooner than tasks."""
         return False
 
     @abstractmethod

@@ -319,14 +319,22 @@ def test_most_rows_of_a_small_source_can_be_in_one_partition(spark: SparkSession
 
 
 @pytest.mark.classic("merges on the driver")
-@pytest.mark.parametrize(("more_bytes", "steps"), [(0, []), (-1, [REWRITE])])
-def test_the_driver_merges_a_small_source_into_small_files(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, more_bytes: int, steps: list[str]
+@pytest.mark.parametrize(
+    ("files", "more_bytes", "steps"), [(2, 0, []), (2, -1, [REWRITE]), (1, 0, [REWRITE])]
+)
+def test_the_driver_merges_a_small_source_into_few_small_files(
+    spark: SparkSession,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    files: int,
+    more_bytes: int,
+    steps: list[str],
 ):
     for ids in (range(5), range(5, 10), range(20, 30)):
         dv.write_table(tmp_path, pa.table({"id": ids}), mode="append")
     spark.conf.unset(BROADCAST)
     read = [add["size"] for add in read_actions(tmp_path, "add")[:2]]
+    monkeypatch.setattr(executor, "DRIVER_FILES", files)
     monkeypatch.setattr(executor, "DRIVER_BYTES", sum(read) + more_bytes)
     run, found = SparkExecutor.run_partitions, []
     record = lambda self, df, task: found.append(task.step) or run(self, df, task)  # noqa: E731

@@ -246,7 +246,7 @@ class MemorySource:
             conditions += join.conditions()
         merge = partial(_merge_files, version, pruning, conditions, join, plan.clauses, plan.options)
         files = candidates.files
-        if files.num_rows and executor.prefers_driver(total(files["size"])):
+        if files.num_rows and executor.prefers_driver(files.num_rows, total(files["size"])):
             parts = [executor.run_on_driver(REWRITE, partial(merge, files_of(files)))]
         else:
             tasks = (partial(merge, share) for share in split_files(executor, files))
