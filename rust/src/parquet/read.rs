@@ -87,11 +87,6 @@ impl FileToOpen {
         Ok(FileToOpen { store, bytes, footer })
     }
 
-    /// Whether `open` takes no time.
-    pub fn is_parsed(&self) -> bool {
-        self.footer.is_some()
-    }
-
     /// Parse and check the footer. The columns get the names that `table` has for them.
     ///
     /// Return `ErrorKind::DataFile` for a footer that contradicts itself or the length of the file.

@@ -448,13 +448,10 @@ impl PyDataFile {
             PySource::Path(path) => Source::Path(path),
             PySource::Object(object) => Source::Ranges(Arc::new(ObjectRanges(object))),
         };
-        // The thread of the caller reads, because the kernel has few threads.
-        let file = py.detach(|| FileToOpen::read(source))?;
         let columns = columns.map(|columns| columns.0.clone());
-        let file = match file.is_parsed() {
-            true => file.open(columns.as_deref())?,
-            false => run(py, || file.open(columns.as_deref()))?,
-        };
+        // The thread of the caller reads, because the kernel has few threads, and to wake one takes as long as to open a
+        // small file.
+        let file = py.detach(|| FileToOpen::read(source)?.open(columns.as_deref()))?;
         Ok(PyDataFile { file: Arc::new(file), name })
     }
 
@@ -498,7 +495,7 @@ impl PyDataFile {
     ) -> PyResult<Bound<'py, PyAny>> {
         let columns = view_columns(columns);
         let row_groups = row_groups.unwrap_or_else(|| (0..self.file.row_groups().len()).collect());
-        match run(py, || self.file.view(&columns, &row_groups))? {
+        match py.detach(|| self.file.view(&columns, &row_groups))? {
             Ok(view) => Ok((view.data_end, PyBytes::new(py, &view.footer)).into_pyobject(py)?.into_any()),
             Err(NoView(reason)) => Ok(reason.into_pyobject(py)?.into_any()),
         }
