@@ -65,7 +65,7 @@ def to_duckdb(
         ExpressionError: An expression cannot be parsed or bound to the table, or is a whole Variant, or there
             are no columns.
         UnsupportedFeatureError: This version cannot read the table.
-        DataFileError: A file cannot be opened.
+        DataFileError: A file cannot be opened, or cannot be written to the cache.
         CastError: A value of a file that is written again cannot be cast.
 
     Example:

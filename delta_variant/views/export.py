@@ -163,6 +163,7 @@ def export(
             column.
         CastError: A value cannot be cast to the type of its column.
         UnsupportedFeatureError: This version cannot read the table, or cannot commit to the target.
+        DataFileError: A file is damaged, or its rows cannot be written to the temporary folder.
         StoreError: A file cannot be read or written.
         CommitConflictError: Other writers committed to the target during each of several attempts.
         ValueError: `commit` has a `txn`.

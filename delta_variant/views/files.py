@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime, timezone
 from errno import EIO, ENOENT
 from functools import cached_property
@@ -295,7 +296,9 @@ def _write(path: Path, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> 
         write_plain(storage.open_store(new.parent), new.name, schema, batches)
         new.replace(path)
     except BaseException:
-        new.unlink(missing_ok=True)
+        # Windows cannot delete a file that the traceback keeps open. `_forget` deletes it later.
+        with suppress(OSError):
+            new.unlink(missing_ok=True)
         raise
 
 
