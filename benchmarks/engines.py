@@ -48,6 +48,8 @@ def spark_session(extra: Mapping[str, str] | None = None) -> Session:
     from pyspark.sql import SparkSession
 
     os.environ["PYSPARK_PYTHON"] = sys.executable
+    # Installed packages are compiled; else each worker would compile the sources of an editable installation.
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     builder = SparkSession.builder.master(f"local[{THREADS}]")
     settings = {
         "spark.driver.memory": "6g",

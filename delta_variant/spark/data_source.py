@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, ClassVar
 
 from pyspark.sql import SparkSession
@@ -14,6 +17,7 @@ from pyspark.sql.datasource import (
     DataSourceWriter,
 )
 from pyspark.sql.types import StructType
+from pyspark.sql.utils import is_remote
 
 from ..errors import TableNotFoundError, UnsupportedFeatureError
 from ..log.timestamps import to_instant
@@ -70,7 +74,28 @@ def register(spark: SparkSession) -> None:
     check_session(spark)
     in_session = {"timezone": session_timezone(spark), "hadoop": hadoop_settings(spark)}
     in_session["default_fs"] = default_file_system(spark)
-    spark.dataSource.register(type("DeltaVariantSource", (DeltaVariantSource,), in_session))
+    with _python_path(spark):
+        spark.dataSource.register(type("DeltaVariantSource", (DeltaVariantSource,), in_session))
+
+
+PYTHON_PATH = str(Path(__file__).with_name("python_path"))
+"""The folder of the module that shortens the start of Spark's Python processes."""
+
+
+@contextmanager
+def _python_path(spark: SparkSession) -> Iterator[None]:
+    """Let what is sent to Spark within the block start Python with the folder on its path."""
+    if is_remote():
+        yield
+        return
+    environment = spark.sparkContext.environment
+    before = environment.get("PYTHONPATH")
+    environment["PYTHONPATH"] = os.pathsep.join(filter(None, (PYTHON_PATH, before)))
+    try:
+        yield
+    finally:
+        del environment["PYTHONPATH"]
+        environment.update({} if before is None else {"PYTHONPATH": before})
 
 
 class DeltaVariantSource(DataSource):
