@@ -198,6 +198,9 @@ def test_a_clustered_table_names_its_columns(tmp_path: Path):
     assert table.audit(data=True).is_clean
     with pytest.raises(dv.SchemaError, match="clustering column"):
         table.set_properties({"delta.dataSkippingStatsColumns": "id"})
+    with pytest.raises(dv.UnsupportedFeatureError, match=r"clustered .*: run ALTER TABLE … CLUSTER BY NONE"):
+        table.overwrite([{"id": "x"}], schema_mode="overwrite")
+    assert table.scan().to_pylist() == [{"id": 1, "a.b": None, "s": None, "v": {"a": 1}}]
 
 
 def test_a_mapped_table_is_clustered_by_physical_names(tmp_path: Path):
