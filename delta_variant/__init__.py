@@ -11,7 +11,7 @@ from .errors import *  # noqa: F403 - the classes in its `__all__`
 if TYPE_CHECKING:
     from ._progress_bar import progress
     from .data_file.options import FileOptions, JsonOptions
-    from .data_file.statistics import compute_stats
+    from .data_file.reader import compute_stats
     from .expressions.variant_get import try_variant_get, variant_get
     from .input.files import read_csv
     from .input.json_lines import read_json
@@ -160,7 +160,7 @@ __all__ += errors.__all__
 _LAZY = {
     "_progress_bar": ("progress",),
     "data_file.options": ("FileOptions", "JsonOptions"),
-    "data_file.statistics": ("compute_stats",),
+    "data_file.reader": ("compute_stats",),
     "expressions.variant_get": ("try_variant_get", "variant_get"),
     "input.files": ("read_csv",),
     "input.json_lines": ("read_json",),

@@ -26,7 +26,7 @@ from delta_variant import _native
 from delta_variant.data_file import reader
 from delta_variant.data_file import writer as file_writer
 from delta_variant.operations.optimize import layout
-from delta_variant.write import new_files
+from delta_variant.write import copy_on_write
 
 # Servers of the tests are on the loopback interface, which a proxy of the environment does not reach.
 os.environ.update(NO_PROXY="127.0.0.1,localhost", no_proxy="127.0.0.1,localhost")
@@ -136,7 +136,7 @@ def small_files_are_shredded(monkeypatch: pytest.MonkeyPatch) -> None:
 def shares_files(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
     """Return whether rewritten small files share new files. It has no effect in other processes."""
     if not request.param:
-        monkeypatch.setattr(new_files, "MAX_SMALL_SHARE", 0)
+        monkeypatch.setattr(copy_on_write, "MAX_SMALL_SHARE", 0)
     return bool(request.param)
 
 

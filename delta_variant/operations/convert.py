@@ -18,9 +18,8 @@ from .._checks import one_or_more, texts_of
 from .._progress import advance, begin
 from .._threads import Threads
 from ..data_file.options import FileOptions, Shredding
-from ..data_file.reader import NativeFile, open_file, table_columns
+from ..data_file.reader import NativeFile, open_file, stats_of, table_columns
 from ..data_file.shredding import variant_paths
-from ..data_file.statistics import stats_of
 from ..errors import MalformedLogError, SchemaError, SourceError, SourceNotFoundError, TableNotFoundError
 from ..execution import NameFile, executor_of
 from ..input.files import open_parquet

@@ -10,12 +10,7 @@ import msgspec
 
 from .._checks import check_option, list_of, one_or_more
 from ..errors import SchemaError
-from ..expressions.definitions import (
-    ColumnDefinition,
-    ConstraintDefinition,
-    IdentityDefinition,
-    parse_definition,
-)
+from ..expressions.parse import ColumnDefinition, ConstraintDefinition, IdentityDefinition, parse_definition
 from ..log.commit_context import CommitOptions, CommitResult, commit_context, without_txn
 from ..log.transaction import create_table as commit_table
 from ..protocol import features

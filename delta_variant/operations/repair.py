@@ -21,7 +21,7 @@ from .._checks import to_integer
 from .._progress import advance, begin
 from .._text import count
 from ..data_file.options import MAX_STATS_PATHS
-from ..data_file.statistics import stats_of
+from ..data_file.reader import stats_of
 from ..errors import DeltaVariantError
 from ..execution import ROUNDS, Description, NameFile, executor_of
 from ..log import transaction

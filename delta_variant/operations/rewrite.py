@@ -23,10 +23,10 @@ from ..read.plan import FilePlan, plan_files
 from ..read.predicate import PruningPredicate
 from ..read.scan_rows import describe_matches
 from ..storage.store import Store
-from ..write.change_files import ChangeType, write_whole_files
 from ..write.copy_on_write import remove_files, rewrite_files
 from ..write.partitions import WrittenFiles
 from ..write.rewrite import (
+    ChangeType,
     RewriteResult,
     RewrittenFiles,
     RewrittenPart,
@@ -34,6 +34,7 @@ from ..write.rewrite import (
     combine_parts,
     commit_rewrite,
     skip_repeated,
+    write_whole_files,
 )
 from .optimize.auto_compaction import compact_partitions, compacts
 

@@ -45,7 +45,7 @@ from ..protocol.actions import AddFile, RemoveFile, encode_path, is_absolute
 from ..protocol.schema.column_mapping import physical_name
 from ..storage.objects import DeletesInBulk, StoredFile
 from ..storage.store import Store, TableLocation, delete_all, open_latest, walk
-from ..write.change_files import CHANGE_DATA
+from ..write.rewrite import CHANGE_DATA
 
 _LOGGER = get_logger(__name__)
 

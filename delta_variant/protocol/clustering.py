@@ -9,9 +9,8 @@ import msgspec
 from ..errors import MalformedLogError, SchemaError
 from .actions import CLUSTERING_DOMAIN, DomainMetadata
 from .schema.column_mapping import physical_name
-from .schema.paths import FieldPath, path_text, resolve, type_at
 from .table_configuration import TableConfiguration
-from .types import DECIMAL, PrimitiveType, describe
+from .types import DECIMAL, FieldPath, PrimitiveType, describe, path_text, resolve, type_at
 
 MOST_COLUMNS = 4
 SORTED_TYPES = frozenset(

@@ -22,9 +22,8 @@ from .properties import ColumnMappingMode, TableProperty
 from .schema.column_mapping import physical_name, physical_schema
 from .schema.evolution import check_type_changes
 from .schema.json_text import parse as parse_schema
-from .schema.paths import resolve
 from .schema.rules import check_consistent, remove_void
-from .types import DataType, StructField, StructType, primitive_kinds_of
+from .types import DataType, StructField, StructType, primitive_kinds_of, resolve
 
 T = TypeVar("T")
 

@@ -43,9 +43,8 @@ from ..protocol.actions import DeletionVector, is_residual
 from ..protocol.properties import ColumnMappingMode
 from ..protocol.schema.arrow import to_arrow
 from ..protocol.schema.column_mapping import physical_name, physical_schema, stored_paths
-from ..protocol.schema.conforming import conform
+from ..protocol.schema.conforming import check_readable, conform
 from ..protocol.schema.partition_values import partition_value_from_string
-from ..protocol.schema.storage_types import check_readable
 from ..protocol.types import StructField, StructType
 from ..storage.store import exists, uri_of
 from ..variant.shredding import ShreddingSchema

@@ -19,9 +19,8 @@ from ..expressions.tree import Column, Expression, Name, is_whole, transform
 from ..expressions.tree import inputs as expression_inputs
 from ..protocol.schema.arrow import to_arrow
 from ..protocol.schema.char_types import char_widths
-from ..protocol.schema.paths import FieldPath
 from ..protocol.table_configuration import TableConfiguration
-from ..protocol.types import VARIANT, StructType
+from ..protocol.types import VARIANT, FieldPath, StructType
 from ..variant.moments import current_moment
 
 METADATA = "_metadata"

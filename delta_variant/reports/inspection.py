@@ -15,9 +15,8 @@ import pyarrow as pa
 from .._arrow import is_any_list
 from .._progress import advance, begin
 from ..data_file.options import MAX_STATS_PATHS
-from ..data_file.reader import open_file, table_columns
+from ..data_file.reader import compute_stats, open_file, stats_of, table_columns
 from ..data_file.shredding import check_layout, variant_columns
-from ..data_file.statistics import compute_stats, stats_of
 from ..errors import InvalidStatisticsError, error_location
 from ..expressions.types import type_name
 from ..log.load import load_snapshot

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from .._checks import list_names
 from ..errors import ExpressionError, SchemaError
-from ..expressions.definitions import ColumnDefinition, parse_definition
+from ..expressions.parse import ColumnDefinition, parse_definition
 from ..expressions.types import read_column_type, type_name
 from ..log.commit_context import CommitResult
 from ..log.load import load_latest
@@ -43,8 +43,7 @@ from ..protocol.features import supported_features
 from ..protocol.properties import ENABLE_VARIANT_SHREDDING, FEATURE, column_names_text
 from ..protocol.schema.arrow import is_variant, to_arrow
 from ..protocol.schema.char_types import TYPE_TEXT
-from ..protocol.schema.paths import resolve
-from ..protocol.types import COMMENT, StructField
+from ..protocol.types import COMMENT, StructField, resolve
 from ..storage.store import TableLocation, open_latest, uri_of
 from ..write.preparation import load_existing
 from .grammar import StatementGrammar

@@ -22,8 +22,7 @@ from ..expressions.types import fields_of, kind_of, type_name, with_fields
 from ..protocol.schema.arrow import from_arrow
 from ..protocol.schema.conforming import conform
 from ..protocol.schema.evolution import merge as merge_schemas
-from ..protocol.schema.paths import path_text
-from ..protocol.types import VOID, DataType, StructType, parts_of
+from ..protocol.types import VOID, DataType, StructType, parts_of, path_text
 from ..read.scope import Scope
 from ..variant import values as variant_values
 from ..variant.values import VARIANT_TYPE, plain_variants

@@ -32,8 +32,7 @@ from ..read.row_tracking import RowTracking, append_row_ids
 from ..read.scope import Scope
 from ..variant.values import VARIANT_TYPE
 from .assignment import replace_numbered
-from .change_files import ChangeWriter
-from .rewrite import ChangedBatch, RowChange
+from .rewrite import ChangedBatch, ChangeWriter, RowChange
 from .stored_rows import Replacement, StoredRows, copyable_row_groups, read_or_copy
 
 

@@ -1,20 +1,30 @@
-"""A rewrite: the change of rows, the files that it replaces and writes, its commit and its result."""
+"""A rewrite: the change of rows, the files that it replaces and writes, its commit and its result.
+
+If a commit has change data files, readers take its changes from these files only, else from the files that it
+adds and removes (PROTOCOL.md, "Change Data Files"). So a commit that only adds and removes whole files has
+none, and any other commit has all of its changes in them. Variants in them are not shredded, because readers
+of changes read whole rows.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from .._arrow import Array
 from .._compressed import CompressedSequence, join
+from ..data_file.options import FileOptions, WriteOptions
 from ..data_file.writer import WrittenFile
-from ..errors import CommitConflictError, StoreError
-from ..expressions.tree import Expression, Input
+from ..errors import CommitConflictError, MalformedVariantError, StoreError, error_location
+from ..execution import NameFile, new_name
+from ..expressions.evaluate import evaluate
+from ..expressions.tree import Expression, Input, inputs
 from ..log import transaction
 from ..log.commit_context import (
     CommitContext,
@@ -28,15 +38,23 @@ from ..log.conflicts import Reads
 from ..log.snapshot import Snapshot, TableVersion
 from ..protocol.actions import AddFile
 from ..protocol.table_configuration import TableConfiguration
-from ..read.file_reader import FileEntry
+from ..protocol.types import PrimitiveType, StructField, has_variant
+from ..read.file_reader import POSITION, FileEntry, FileReader, TableReader
 from ..read.plan import FilePlan
 from ..read.predicate import RowCondition
 from ..read.row_tracking import append_row_ids, clear_commit_versions
-from ..storage.store import discard
+from ..read.scope import Scope
+from ..storage.store import Store, discard
 from .assignment import ColumnRoles
 from .concurrency import ConcurrentMoves, ConcurrentRows, ConcurrentVectors, MovedRows
 from .deletion_vectors import MarkedFile, marked_adds, vector_metrics
-from .partitions import NO_FILES, WrittenFiles
+from .partitions import NO_FILES, WrittenFiles, check_variants
+from .router import Router
+
+ChangeType: TypeAlias = Literal["insert", "update_preimage", "update_postimage", "delete"]
+
+CHANGE_TYPE = StructField("_change_type", PrimitiveType("string"))
+CHANGE_DATA = "_change_data"
 
 
 @dataclass(frozen=True)
@@ -315,3 +333,81 @@ def commit_replacement(
         raise
     discard(store, rows.find_unused(rewritten.vector_files))
     return CommitResult(version, metrics={**context.metrics, **rows.metrics})
+
+
+@contextmanager
+def locate_malformed(version: TableVersion, files: Iterable[FileEntry]) -> Iterator[None]:
+    """Raise the error of a malformed Variant in the rows of some files with its file, row and column.
+
+    A writer knows the row of a batch at most, so the files are read again up to the first such Variant.
+    """
+    try:
+        yield
+    except MalformedVariantError as error:
+        if error.file is None:
+            for file in TableReader.of(version).open_all(files):
+                _check(file)
+        raise
+
+
+def _check(file: FileReader) -> None:
+    table = file.table.version.configuration
+    fields = [field for field in table.schema.fields if has_variant(field.type)]
+    columns = Scope.of(table).whole_columns()
+    used = inputs([*(columns[field.name] for field in fields), POSITION])
+    for batch in file.read(used, None, "error"):
+        for field in fields:
+            try:
+                with error_location(file=file.file.path):
+                    check_variants(evaluate(columns[field.name], batch), field)
+            except MalformedVariantError as error:
+                row = None if error.row is None else batch.column(POSITION.name)[error.row].as_py()
+                message = f"{error.message}: restore the file, or delete its malformed rows"
+                raise MalformedVariantError(message, file=error.file, row=row, column=error.column) from None
+
+
+class ChangeWriter:
+    """Writes rows and their change type to change data files."""
+
+    def __init__(self, store: Store, after: TableConfiguration, name: NameFile = new_name) -> None:
+        table = replace(after, extra_columns=(CHANGE_TYPE,))
+        options = WriteOptions(shredding=None, files=FileOptions(max_variant_stats_paths=0))
+
+        def name_of(number: int) -> str:
+            # The name of a data file, with the prefix that Delta gives change data files.
+            return f"cdc-{name(number).removeprefix('part-')}"
+
+        self._router = Router(store, table, options, name=name_of, folder=f"{CHANGE_DATA}/")
+
+    def add(self, rows: pa.RecordBatch, change: ChangeType) -> None:
+        """Write rows that have the columns of the table."""
+        if rows.num_rows:
+            kind: Any = pa.repeat(pa.scalar(change), rows.num_rows)
+            self._router.add(rows.append_column(CHANGE_TYPE.name, kind))
+
+    def close(self) -> WrittenFiles:
+        return self._router.close()
+
+    def discard(self) -> None:
+        """Remove all files written so far."""
+        self._router.discard()
+
+
+def write_whole_files(
+    version: TableVersion,
+    after: TableConfiguration,
+    files: Iterable[FileEntry],
+    change: ChangeType,
+    name: NameFile = new_name,
+) -> WrittenFiles:
+    """Write all rows of data files of a version to change data files and return these."""
+    table = TableReader.of(version)
+    writer = ChangeWriter(version.store, after, name)
+    try:
+        for file in files:
+            for batch in table.open(file).read_whole():
+                writer.add(batch, change)
+        return writer.close()
+    except BaseException:
+        writer.discard()
+        raise

@@ -47,17 +47,18 @@ from ..protocol.identity_columns import IdentityColumn, assigned_identities, fin
 from ..protocol.schema.arrow import to_arrow_type
 from ..protocol.schema.char_types import TYPE_TEXT, Width, widths_of
 from ..protocol.schema.conforming import conform
-from ..protocol.schema.paths import FieldPath, path_text
 from ..protocol.table_configuration import TableConfiguration
 from ..protocol.types import (
     GENERATION_EXPRESSION,
     INVARIANTS,
     VARIANT,
+    FieldPath,
     PrimitiveType,
     StructField,
     StructType,
     default_of,
     fields_of,
+    path_text,
 )
 from ..read.scope import Scope
 from ..variant import values as variant_values

@@ -14,9 +14,8 @@ from ..expressions.parse import parse
 from ..expressions.tree import Expression, Name
 from ..expressions.tree import transform as transform_expression
 from ..protocol.properties import CONSTRAINT
-from ..protocol.schema.paths import FieldPath, path_text
 from ..protocol.table_configuration import TableConfiguration
-from ..protocol.types import GENERATION_EXPRESSION, INVARIANTS, StructType, fields_of
+from ..protocol.types import GENERATION_EXPRESSION, INVARIANTS, FieldPath, StructType, fields_of, path_text
 
 TOKEN = re.compile(
     r"""

@@ -28,8 +28,6 @@ from delta_variant.errors import (
 )
 from delta_variant.log.listing import commit_file_name
 from delta_variant.protocol import features
-from delta_variant.protocol.schema.paths import edit_type, split_at_field, type_at
-from delta_variant.protocol.schema.paths import resolve as resolve_path
 from delta_variant.protocol.types import (
     ArrayType,
     DataType,
@@ -37,9 +35,13 @@ from delta_variant.protocol.types import (
     PrimitiveType,
     StructField,
     StructType,
+    edit_type,
     fields_of,
+    split_at_field,
+    type_at,
 )
 from delta_variant.protocol.types import describe as describe_type
+from delta_variant.protocol.types import resolve as resolve_path
 
 ROWS = pa.table({"id": [1, 2], "s": [{"a": 1, "b": "x"}, None], "day": ["m", "t"]})
 COLUMN_MAPPING = {"delta.columnMapping.mode": "name"}

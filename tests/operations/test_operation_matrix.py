@@ -20,7 +20,7 @@ from support.planting import plant_vector
 
 import delta_variant as dv
 from delta_variant.errors import DeltaVariantError
-from delta_variant.write import changed_rows, new_files
+from delta_variant.write import changed_rows, copy_on_write
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "tables.md"
 
@@ -294,7 +294,7 @@ def test_changed_rows_that_are_few_are_replaced(
     operation: str, feature: str, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(changed_rows, "MOST_REPLACED", 1)
-    monkeypatch.setattr(new_files, "MOST_REPLACED", 1)
+    monkeypatch.setattr(copy_on_write, "MOST_REPLACED", 1)
     assert outcome.__wrapped__(operation, feature) == REFUSED.get((operation, feature))
 
 

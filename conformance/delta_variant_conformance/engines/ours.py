@@ -12,8 +12,7 @@ import pyarrow.parquet as pq
 
 from delta_variant.data_file import reader
 from delta_variant.data_file.options import FileOptions, WriteOptions
-from delta_variant.data_file.reader import LegacyMode, Projection, open_file
-from delta_variant.data_file.statistics import compute_stats
+from delta_variant.data_file.reader import LegacyMode, Projection, compute_stats, open_file
 from delta_variant.data_file.writer import FileSeries
 from delta_variant.log.load import load_snapshot
 from delta_variant.operations.changes import read_changes

@@ -16,9 +16,8 @@ from ...log.snapshot import Snapshot
 from ...protocol import features, properties
 from ...protocol.actions import CLUSTERING_DOMAIN
 from ...protocol.clustering import decode_clustering_columns
-from ...protocol.schema.paths import FieldPath
 from ...protocol.table_configuration import TableConfiguration
-from ...protocol.types import StructType
+from ...protocol.types import FieldPath, StructType
 from ...storage.store import TableLocation
 from ...write.table_changes import change
 from ..history import parameters_text

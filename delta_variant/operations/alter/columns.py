@@ -21,26 +21,24 @@ from ...protocol.schema.arrow import from_arrow
 from ...protocol.schema.char_types import TYPE_TEXT
 from ...protocol.schema.column_mapping import stored_paths
 from ...protocol.schema.evolution import is_widening, widen_type
-from ...protocol.schema.paths import (
-    FieldPath,
-    edit_fields,
-    edit_type,
-    path_text,
-    resolve,
-    split_at_field,
-    type_at,
-)
 from ...protocol.schema.rules import check_new as check_new_schema
 from ...protocol.types import (
     COMMENT,
     VARIANT,
     VOID,
     DataType,
+    FieldPath,
     PrimitiveType,
     StructField,
     StructType,
     describe,
+    edit_fields,
+    edit_type,
     fields_of,
+    path_text,
+    resolve,
+    split_at_field,
+    type_at,
 )
 from ...storage.store import TableLocation
 from ...write.stored_sql import check_independent

@@ -18,9 +18,8 @@ from ...protocol.features import FEATURES
 from ...protocol.properties import CONSTRAINT, FEATURE, TableProperty
 from ...protocol.schema.arrow import field_id
 from ...protocol.schema.column_mapping import PHYSICAL_NAME, keep_names, physical_name
-from ...protocol.schema.paths import path_text
 from ...protocol.table_configuration import check_stats_columns, stats_columns
-from ...protocol.types import fields_of
+from ...protocol.types import fields_of, path_text
 from ...storage.store import TableLocation
 from ...write.table_changes import name_row_id_columns
 from .alteration import clustering_columns, load_for_alter, plan_alteration

@@ -17,8 +17,8 @@ from ...log.deletion_vectors import subtract_rows
 from ...protocol import properties
 from ...protocol.schema.arrow import FIELD_ID
 from ...protocol.schema.column_mapping import COLUMN_ID
+from ...protocol.schema.conforming import is_unadjusted
 from ...protocol.schema.partition_values import partition_value_from_string
-from ...protocol.schema.storage_types import is_unadjusted
 from ...protocol.types import StructType, describe
 from .findings import Rule, Rules, Severity, Violation
 from .statistics_copies import footer_differences

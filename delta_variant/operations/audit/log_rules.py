@@ -39,7 +39,7 @@ from ...protocol.actions import (
     reconciliation_key,
 )
 from ...storage import store as storage
-from ...write.change_files import CHANGE_DATA
+from ...write.rewrite import CHANGE_DATA
 from .findings import Rules, Violation
 from .log_survey import Commit, Compaction, LogSurvey
 

@@ -18,18 +18,17 @@ from ...data_file.reader import (
     TableColumns,
     open_file,
     read,
+    stats_of,
     table_columns,
 )
-from ...data_file.statistics import stats_of
 from ...errors import DeltaVariantError, InvalidStatisticsError, ProtocolError, SchemaError
 from ...log import deletion_vectors
 from ...protocol import features, properties
 from ...protocol.actions import Metadata, Protocol
 from ...protocol.properties import ColumnMappingMode
 from ...protocol.schema.column_mapping import physical_name, physical_schema
-from ...protocol.schema.conforming import conform
+from ...protocol.schema.conforming import conform, is_unadjusted, may_overflow, mismatches
 from ...protocol.schema.json_text import parse as parse_schema
-from ...protocol.schema.storage_types import is_unadjusted, may_overflow, mismatches
 from ...protocol.statistics import Bound, BoundText, FileStatistics, describe_bound, value_at
 from ...protocol.statistics import decode as decode_statistics
 from ...protocol.table_configuration import stats_columns

@@ -39,10 +39,9 @@ from ...read.row_tracking import with_row_ids
 from ...read.scope import Scope
 from ...storage.store import Store, TableLocation, discard
 from ...write.concurrency import MovedRows
-from ...write.malformed import locate_malformed
 from ...write.partitions import WrittenFiles, infer_shared_shredding
 from ...write.preparation import restrict_to_table
-from ...write.rewrite import RewrittenFiles, commit_rewrite
+from ...write.rewrite import RewrittenFiles, commit_rewrite, locate_malformed
 from ...write.router import ResidualFiles, write_files
 from ...write.stored_rows import StoredRows
 from .layout import Bin, FileGroup, LeafPath, is_large, plan_bins, plan_group, read_or_copy_files, read_rows

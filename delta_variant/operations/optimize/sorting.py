@@ -28,7 +28,7 @@ from ...expressions.tree import Expression, output_type
 from ...log.snapshot import TableVersion
 from ...read.file_reader import FileEntry, files_of
 from ...storage.store import Store
-from ...write.malformed import locate_malformed
+from ...write.rewrite import locate_malformed
 from .layout import FileGroup, read_keys, read_rows
 
 RANGES = 1024

@@ -11,8 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ..types import DataType, StructField, parts_of
-from .paths import FieldPath
+from ..types import DataType, FieldPath, StructField, parts_of
 
 TYPE_TEXT = "__CHAR_VARCHAR_TYPE_STRING"
 """The key of a field's metadata in which Spark stores the type."""

@@ -15,18 +15,23 @@ from ..types import (
     VARIANT,
     VOID,
     DataType,
+    FieldPath,
     PrimitiveType,
     StructField,
     StructType,
     decimal_of,
     default_of,
     describe,
+    edit_fields,
+    edit_type,
     fields_of,
     map_fields,
     map_parts,
     parts_of,
+    path_text,
+    split_at_field,
+    type_at,
 )
-from .paths import FieldPath, edit_fields, edit_type, path_text, split_at_field, type_at
 
 INTEGERS = ("byte", "short", "integer", "long")
 MAX_DIGITS = {"byte": 3, "short": 5, "integer": 10, "long": 19}
