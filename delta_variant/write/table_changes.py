@@ -217,6 +217,7 @@ def _check_clustering(snapshot: Snapshot) -> None:
     if CLUSTERING_DOMAIN in snapshot.domain_metadata:
         raise UnsupportedFeatureError(
             f"cannot overwrite the schema of {snapshot.uri} because the table is clustered (domain "
-            f"{CLUSTERING_DOMAIN}): run ALTER TABLE … CLUSTER BY NONE on Spark first, or write to a new table",
+            f"{CLUSTERING_DOMAIN}): run ALTER TABLE … CLUSTER BY NONE on Spark first, or write to a new "
+            "table",
             table=snapshot.uri,
         )
