@@ -611,13 +611,10 @@ class FooterLeaf(TypedDict):
     """One leaf column over all row groups."""
 
     path: list[str]
-    physical_type: str  # Such as INT64.
     logical_type: str | None  # Such as DECIMAL(18,2).
     num_values: int  # Nulls included.
     null_count: int | None  # None if a row group does not state it.
     compressed_bytes: int
-    uncompressed_bytes: int
-    encodings: list[str]
     is_variant_null: bool  # Whether the bounds state that no value is anything else than a Variant null.
 
 @type_check_only

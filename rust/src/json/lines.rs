@@ -27,9 +27,6 @@ pub enum Format {
     Auto,
 }
 
-/// The default maximum length of a line or element in bytes; longer ones are skipped.
-pub const DEFAULT_MAX_BYTES: usize = 128 * 1024 * 1024;
-
 const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 /// The byte before each document of a JSON text sequence (RFC 7464).
 const RECORD_SEPARATOR: u8 = 0x1E;

@@ -29,7 +29,7 @@ pub mod write;
 
 pub use annotation::annotate_variants;
 pub use encode::{Bound, EncodedExtremes, PageVersion};
-pub use inspect::{FileReport, GroupReport, LeafReport, inspect};
+pub use inspect::{FileReport, LeafReport, VariantGroup, inspect};
 pub use names::TableColumns;
 pub use read::{ParquetFile, RangeReader, Scan, Source};
 pub use schema::{UUID_EXTENSION, VARIANT_EXTENSION, to_parquet};

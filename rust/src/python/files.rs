@@ -801,22 +801,19 @@ fn footer_report<'py>(py: Python<'py>, report: &FileReport) -> PyResult<Bound<'p
     footer.set_item("row_groups", report.row_groups)?;
     footer.set_item("created_by", &report.created_by)?;
     footer.set_item("keys", &report.keys)?;
-    let groups = PyList::empty(py);
-    for group in report.groups.iter().filter(|group| group.variant) {
-        groups.append((&group.path, group.specification_version))?;
+    let variants = PyList::empty(py);
+    for group in &report.variants {
+        variants.append((&group.path, group.specification_version))?;
     }
-    footer.set_item("variants", groups)?;
+    footer.set_item("variants", variants)?;
     let leaves = PyList::empty(py);
     for leaf in &report.leaves {
         let entry = PyDict::new(py);
         entry.set_item("path", &leaf.path)?;
-        entry.set_item("physical_type", &leaf.physical_type)?;
         entry.set_item("logical_type", &leaf.logical_type)?;
         entry.set_item("num_values", leaf.num_values)?;
         entry.set_item("null_count", leaf.null_count)?;
         entry.set_item("compressed_bytes", leaf.compressed_bytes)?;
-        entry.set_item("uncompressed_bytes", leaf.uncompressed_bytes)?;
-        entry.set_item("encodings", &leaf.encodings)?;
         entry.set_item("is_variant_null", leaf.is_variant_null)?;
         leaves.append(entry)?;
     }

@@ -1,9 +1,12 @@
 //! Splitting of files into the texts of their values: lines, arrays, and files that could be either.
 
 use _native::error::Error;
-use _native::json::lines::{DEFAULT_MAX_BYTES, Format, LineSplitter, Lines, Position};
+use _native::json::lines::{Format, LineSplitter, Lines, Position};
 use arrow_array::Array;
 use proptest::prelude::*;
+
+/// Longer than every line and element here.
+const MAX_BYTES: usize = 128 << 20;
 
 /// Return the texts with their lines and columns, and the indices of the oversized ones.
 type Found = (Vec<(String, u64, u64)>, Vec<usize>);
@@ -27,7 +30,7 @@ fn split_pieces<'a>(
 }
 
 fn split(format: Format, file: &str) -> Vec<(String, u64, u64)> {
-    split_pieces(format, DEFAULT_MAX_BYTES, [file.as_bytes()]).unwrap().0
+    split_pieces(format, MAX_BYTES, [file.as_bytes()]).unwrap().0
 }
 
 fn texts(format: Format, file: &str) -> Vec<String> {
@@ -35,7 +38,7 @@ fn texts(format: Format, file: &str) -> Vec<String> {
 }
 
 fn failure(file: &str) -> String {
-    split_pieces(Format::Array, DEFAULT_MAX_BYTES, [file.as_bytes()]).unwrap_err().to_string()
+    split_pieces(Format::Array, MAX_BYTES, [file.as_bytes()]).unwrap_err().to_string()
 }
 
 fn at(text: &str, line: u64, column: u64) -> (String, u64, u64) {
@@ -93,7 +96,7 @@ fn an_empty_or_blank_file_has_no_values() {
 
 #[test]
 fn invalid_utf8_is_left_to_the_parser() {
-    let mut splitter = LineSplitter::new(Format::Auto, DEFAULT_MAX_BYTES);
+    let mut splitter = LineSplitter::new(Format::Auto, MAX_BYTES);
     let mut lines = Lines::default();
     splitter.feed(b"\"\xFF\"\n1\n", &mut lines).unwrap();
     splitter.finish(&mut lines).unwrap();
@@ -140,7 +143,7 @@ fn an_element_may_span_lines() {
 
 #[test]
 fn an_offset_inside_an_element_is_located_in_the_file() {
-    let mut splitter = LineSplitter::new(Format::Array, DEFAULT_MAX_BYTES);
+    let mut splitter = LineSplitter::new(Format::Array, MAX_BYTES);
     let mut lines = Lines::default();
     splitter.feed(b"[ {\n  \"a\": x}, 1]", &mut lines).unwrap();
     assert_eq!(lines.positions.locate(0, b"{"), Some(Position { line: 1, column: 4 }));
@@ -183,7 +186,7 @@ fn a_first_line_too_long_to_buffer_is_one_array() {
     let element = format!("\"{}\"", "x".repeat(1 << 20));
     let file = format!("[{element},\n1]");
     let pieces: Vec<_> = file.as_bytes().chunks(1 << 18).collect();
-    let (found, _) = split_pieces(Format::Auto, DEFAULT_MAX_BYTES, pieces).unwrap();
+    let (found, _) = split_pieces(Format::Auto, MAX_BYTES, pieces).unwrap();
     assert_eq!(found, [at(&element, 1, 2), at("1", 2, 1)]);
 }
 
@@ -209,7 +212,7 @@ fn errors_inside_an_element_are_left_to_the_parser() {
 
 fn records(path: &[&str], file: &str) -> Result<Vec<(String, u64, u64)>, String> {
     let format = Format::Records(path.iter().map(|name| (*name).to_owned()).collect());
-    let found = split_pieces(format, DEFAULT_MAX_BYTES, [file.as_bytes()]);
+    let found = split_pieces(format, MAX_BYTES, [file.as_bytes()]);
     found.map(|(values, _)| values).map_err(|error| error.to_string())
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use _native::error::{Error, ErrorKind};
 use _native::parquet::{
     FileSummary, FileWriter, MAX_SCHEMA_DEPTH, ParquetFile, RangeReader, Source, VARIANT_EXTENSION,
-    WriteOptions, annotate_variants, inspect, to_parquet,
+    VariantGroup, WriteOptions, annotate_variants, inspect, to_parquet,
 };
 use arrow_array::builder::{Int64Builder, MapBuilder, MapFieldNames, StringBuilder};
 use arrow_array::cast::AsArray;
@@ -15,8 +15,9 @@ use arrow_array::*;
 use arrow_buffer::{NullBuffer, OffsetBuffer};
 use arrow_schema::{DataType, Field, Fields, Schema, TimeUnit};
 use bytes::Bytes;
-use parquet::basic::{LogicalType, Type as PhysicalType};
-use parquet::file::metadata::ParquetMetaDataReader;
+use parquet::basic::{Encoding as ParquetEncoding, LogicalType, Type as PhysicalType};
+use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaDataReader};
+use parquet::file::statistics::Statistics;
 
 const ROWS: usize = 5000;
 
@@ -221,10 +222,8 @@ fn the_footer_annotates_a_variant_with_specification_version_1() {
     let group = &schema.get_fields()[0];
     assert_eq!(group.get_basic_info().logical_type_ref(), Some(&LogicalType::variant(Some(1))));
     let report = inspect(&open(&bytes));
-    let variants: Vec<_> = report.groups.iter().filter(|group| group.variant).collect();
-    assert_eq!(variants.len(), 1);
-    assert_eq!(variants[0].path, ["event"]);
-    assert_eq!(variants[0].specification_version, Some(1));
+    let event = VariantGroup { path: vec!["event".to_string()], specification_version: Some(1) };
+    assert_eq!(report.variants, [event]);
     assert_eq!(report.created_by.as_deref(), Some("delta-variant version 0.1.0"));
     assert_eq!(report.keys, Vec::<String>::new());
 }
@@ -235,9 +234,7 @@ fn annotate_false_leaves_the_group_plain_and_reads_back_the_same() {
     let options = WriteOptions { annotate: false, ..WriteOptions::default() };
     let (bytes, _) = write_with(std::slice::from_ref(&written), options);
     let file = open(&bytes);
-    assert!(
-        inspect(&file).groups.iter().all(|group| !group.variant && group.specification_version.is_none())
-    );
+    assert_eq!(inspect(&file).variants, []);
     assert_logically_equal(&column(&read(&file), 0), written.column(0));
 }
 
@@ -270,9 +267,7 @@ fn a_variant_inside_a_list_is_annotated() {
     let item = variant(field("element", element.data_type(), true));
     let list = ListArray::new(Arc::new(item), OffsetBuffer::from_lengths([3, 1]), element, None);
     let report = inspect(&open(&write(&[batch(vec![ordinary("events", array(list))])])));
-    let variants: Vec<_> =
-        report.groups.iter().filter(|group| group.variant).map(|g| g.path.join("/")).collect();
-    assert_eq!(variants, ["events/list/element"]);
+    assert_eq!(report.variants[0].path.join("/"), "events/list/element");
 }
 
 #[test]
@@ -317,24 +312,29 @@ fn a_name_of_the_schema_is_that_of_its_data() {
 
 #[test]
 fn value_has_a_null_count_and_bounds_of_variant_nulls_only() {
-    let report = inspect(&open(&write(&[batch(vec![shredded(1300)])])));
-    let leaf = |path: &[&str]| report.leaves.iter().find(|leaf| leaf.path == path).unwrap();
+    let file = open(&write(&[batch(vec![shredded(1300)])]));
+    let leaf = |path: &[&str]| {
+        let is_named = |chunk: &&ColumnChunkMetaData| chunk.column_path().parts() == path;
+        file.row_groups()[0].columns().iter().find(is_named).unwrap().statistics().unwrap()
+    };
     let value = leaf(&["event", "typed_value", "id", "value"]);
     // Every hundredth row has one, unless the object (11) or the whole Variant (13) is absent.
     let present = (0..1300).filter(|row| row % 100 == 0 && row % 11 != 3 && row % 13 != 12).count() as u64;
-    assert_eq!(value.null_count, Some(1300 - present));
-    let null = Some(vec![0]);
-    assert_eq!((value.bounds[0].min.clone(), value.bounds[0].max.clone()), (null.clone(), null));
+    assert_eq!(value.null_count_opt(), Some(1300 - present));
+    assert_eq!(bounds(value), (Some(&[0][..]), Some(&[0][..])));
     let residual = leaf(&["event", "value"]);
-    assert_ne!(residual.null_count, Some(1300));
-    assert_eq!((residual.bounds[0].min.clone(), residual.bounds[0].max.clone()), (None, None));
+    assert_ne!(residual.null_count_opt(), Some(1300));
+    assert_eq!(bounds(residual), (None, None));
     let typed = leaf(&["event", "typed_value", "id", "typed_value"]);
-    assert_eq!(typed.bounds[0].min, Some(1_i64.to_le_bytes().to_vec()));
-    assert_eq!(typed.bounds[0].max, Some(1298_i64.to_le_bytes().to_vec()));
-    assert!(typed.bounds[0].min_is_exact && typed.bounds[0].max_is_exact);
+    assert_eq!(bounds(typed), (Some(&1_i64.to_le_bytes()[..]), Some(&1298_i64.to_le_bytes()[..])));
+    assert!(typed.min_is_exact() && typed.max_is_exact());
     // A shredded field named `value` contains text, so it has bounds.
     let text = leaf(&["event", "typed_value", "value", "typed_value", "list", "element", "typed_value"]);
-    assert_eq!(text.bounds[0].max, Some(b"tag 6".to_vec()));
+    assert_eq!(text.max_bytes_opt(), Some(&b"tag 6"[..]));
+}
+
+fn bounds(statistics: &Statistics) -> (Option<&[u8]>, Option<&[u8]>) {
+    (statistics.min_bytes_opt(), statistics.max_bytes_opt())
 }
 
 /// In a list, a page with as many nulls as rows may still contain values, so a column index would be wrong.
@@ -347,11 +347,9 @@ fn only_leaves_outside_lists_have_a_column_index() {
     let file = open(&write(&[written]));
     let indexed = |leaf: usize| file.row_groups()[0].column(leaf).column_index_offset().is_some();
     assert_eq!((indexed(0), indexed(1)), (false, true));
-    let statistics = inspect(&file).leaves[0].clone();
-    assert_eq!(
-        (statistics.null_count, statistics.bounds[0].max.clone()),
-        (Some(40_000), Some(vec![1, 0, 0, 0, 0, 0, 0, 0]))
-    );
+    let statistics = file.row_groups()[0].column(0).statistics().unwrap();
+    let found = (statistics.null_count_opt(), statistics.max_bytes_opt());
+    assert_eq!(found, (Some(40_000), Some(&1_i64.to_le_bytes()[..])));
 }
 
 #[test]
@@ -359,11 +357,11 @@ fn bounds_longer_than_64_bytes_are_truncated_and_marked_inexact() {
     let exact = "x".repeat(64);
     let long = "y".repeat(65);
     let column = array(StringArray::from(vec![exact.as_str(), long.as_str()]));
-    let report = inspect(&open(&write(&[batch(vec![ordinary("text", column)])])));
-    let bounds = &report.leaves[0].bounds[0];
-    assert_eq!(bounds.min.as_deref(), Some(exact.as_bytes()));
-    assert!(bounds.min_is_exact && !bounds.max_is_exact);
-    assert_eq!(bounds.max.as_ref().unwrap().len(), 64);
+    let file = open(&write(&[batch(vec![ordinary("text", column)])]));
+    let statistics = file.row_groups()[0].column(0).statistics().unwrap();
+    assert_eq!(statistics.min_bytes_opt(), Some(exact.as_bytes()));
+    assert!(statistics.min_is_exact() && !statistics.max_is_exact());
+    assert_eq!(statistics.max_bytes_opt().unwrap().len(), 64);
 }
 
 #[test]
@@ -438,12 +436,14 @@ fn each_type_of_the_type_table_gets_its_parquet_type() {
         let mut writer = FileWriter::new(&mut bytes, schema.clone(), WriteOptions::default()).unwrap();
         writer.write(&RecordBatch::try_new(schema, vec![new_null_array(&data_type, 3)]).unwrap()).unwrap();
         writer.close().unwrap();
-        let leaf = inspect(&open(&bytes.into())).leaves.remove(0);
-        assert_eq!(
-            (leaf.physical_type.as_str(), leaf.logical_type.as_deref()),
-            (physical, logical),
-            "{data_type}"
-        );
+        let file = open(&bytes.into());
+        let leaf = inspect(&file).leaves.remove(0);
+        let column = file.metadata().file_metadata().schema_descr().column(0);
+        let stored = match column.physical_type() {
+            PhysicalType::FIXED_LEN_BYTE_ARRAY => format!("FIXED_LEN_BYTE_ARRAY({})", column.type_length()),
+            other => other.to_string(),
+        };
+        assert_eq!((stored.as_str(), leaf.logical_type.as_deref()), (physical, logical), "{data_type}");
         assert_eq!((leaf.num_values, leaf.null_count), (3, Some(3)));
     }
 }
@@ -565,7 +565,7 @@ fn a_file_without_batches_has_the_schema_and_no_rows() {
     assert_eq!(summary.rows, 0);
     let file = open(&bytes);
     assert_eq!((file.num_rows(), file.row_groups().len(), read(&file).len()), (0, 0, 0));
-    assert!(inspect(&file).groups[0].variant);
+    assert_eq!(inspect(&file).variants.len(), 1);
 }
 
 #[test]
@@ -582,10 +582,11 @@ fn a_batch_of_other_types_is_rejected() {
 fn only_leaves_of_few_distinct_values_have_a_dictionary() {
     let many = array(Int64Array::from_iter_values((0..ROWS as i64).map(|row| row * 7919)));
     let few = array(Int64Array::from_iter_values((0..ROWS as i64).map(|row| row % 5)));
-    let report = inspect(&open(&write(&[batch(vec![ordinary("many", many), ordinary("few", few)])])));
-    assert_eq!(report.leaves[0].encodings, ["DELTA_BINARY_PACKED", "RLE"]);
-    assert!(report.leaves[1].encodings.contains(&"RLE_DICTIONARY".to_string()));
-    assert!(report.leaves.iter().all(|leaf| !leaf.encodings.contains(&"BYTE_STREAM_SPLIT".to_string())));
+    let file = open(&write(&[batch(vec![ordinary("many", many), ordinary("few", few)])]));
+    let encodings = |leaf| file.row_groups()[0].column(leaf).encodings().collect::<Vec<_>>();
+    assert!(encodings(0).contains(&ParquetEncoding::DELTA_BINARY_PACKED) && encodings(0).len() == 2);
+    assert!(encodings(1).contains(&ParquetEncoding::RLE_DICTIONARY));
+    assert!(!encodings(1).contains(&ParquetEncoding::BYTE_STREAM_SPLIT));
 }
 
 #[test]
@@ -602,8 +603,8 @@ fn a_dictionary_that_grows_too_large_falls_back_and_reads_back() {
     let batches: Vec<_> =
         (0..5).map(|part| written.slice(part * 4096, 4096.min(20_000 - part * 4096))).collect();
     let file = open(&write(&batches));
-    let encodings = &inspect(&file).leaves[0].encodings;
-    assert!(encodings.contains(&"RLE_DICTIONARY".to_string()) && encodings.len() > 2, "{encodings:?}");
+    let encodings: Vec<_> = file.row_groups()[0].column(0).encodings().collect();
+    assert!(encodings.contains(&ParquetEncoding::RLE_DICTIONARY) && encodings.len() > 2, "{encodings:?}");
     let read = read(&file);
     assert_same(&column(&read, 0), written.column(0));
     assert_logically_equal(&column(&read, 1), written.column(1));
@@ -764,6 +765,6 @@ fn a_field_without_metadata_is_an_ordinary_column() {
     let schema = Schema::new_with_metadata(vec![field("s", column.data_type(), true)], HashMap::new());
     let written = RecordBatch::try_new(Arc::new(schema), vec![column.clone()]).unwrap();
     let file = open(&write(&[written]));
-    assert!(!inspect(&file).groups[0].variant);
+    assert_eq!(inspect(&file).variants, []);
     assert_eq!(file.arrow_schema().field(0).data_type(), column.data_type());
 }

@@ -8,10 +8,10 @@ use _native::data_file::stats::file_bounds;
 use _native::data_file::write::{DataFileWriter, Encoding, OnInvalid};
 use _native::error::Result;
 use _native::json::parse::ParseOptions;
+use _native::parquet::inspect;
 use _native::parquet::read::{ParquetFile, Scan, Source};
 use _native::parquet::view::{Content, ViewColumn};
 use _native::parquet::write::WriteOptions;
-use _native::parquet::{GroupReport, inspect};
 use _native::shred::OnConflict;
 use _native::value::Zone;
 use _native::value::cast::Casting;
@@ -29,8 +29,7 @@ pub fn run(input: &[u8]) {
     let Ok(file) = ParquetFile::open(Source::Bytes(Bytes::copy_from_slice(input))) else { return };
     let file = Arc::new(file);
     let report = inspect(&file);
-    let annotated = |group: &&GroupReport| group.variant;
-    let variants: Vec<_> = report.groups.iter().filter(annotated).map(|group| group.path.clone()).collect();
+    let variants: Vec<_> = report.variants.into_iter().map(|group| group.path).collect();
     let _ = file_bounds(&file, &variants);
     let _ = file_bounds(&file, &[]);
     for projection in projections(&file, &variants) {
