@@ -6,7 +6,7 @@ its table property is also set (PROTOCOL.md, "Table Features").
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Set
+from collections.abc import Collection, Iterable, Mapping, Set
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
@@ -23,7 +23,7 @@ from .schema.column_mapping import physical_name, physical_schema
 from .schema.evolution import check_type_changes
 from .schema.json_text import parse as parse_schema
 from .schema.rules import check_consistent, remove_void
-from .types import DataType, StructField, StructType, primitive_kinds_of, resolve
+from .types import DataType, StructField, StructType, leaf_columns, primitive_kinds_of, resolve
 
 T = TypeVar("T")
 
@@ -303,7 +303,7 @@ def stats_columns(
     """
     partitions = {name.lower() for name in partition_columns}
     data_fields = tuple(field for field in schema.fields if field.name.lower() not in partitions)
-    leaves = _leaves(StructType(data_fields), ())
+    leaves = leaf_columns(StructType(data_fields))
     named = properties.get(configuration, properties.DATA_SKIPPING_STATS_COLUMNS)
     if named is not None:
         wanted = {tuple(step.lower() for step in name) for name in named}
@@ -335,14 +335,6 @@ def check_stats_columns(
                 table=table,
                 column=path[0],
             )
-
-
-def _leaves(struct: StructType, parents: _ColumnPath) -> Iterator[_ColumnPath]:
-    for field in struct.fields:
-        if isinstance(field.type, StructType):
-            yield from _leaves(field.type, (*parents, field))
-        else:
-            yield (*parents, field)
 
 
 def _is_within(leaf: _ColumnPath, wanted: Collection[tuple[str, ...]]) -> bool:

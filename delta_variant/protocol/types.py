@@ -150,11 +150,28 @@ def variant_defaults(schema: StructType) -> Iterator[tuple[str, str]]:
             yield ".".join(path), default
 
 
+def types_within(data_type: DataType, path: FieldPath = ()) -> Iterator[tuple[FieldPath, DataType]]:
+    """Yield a type and its parts at any depth, each with its path."""
+    yield path, data_type
+    for step, part in parts_of(data_type):
+        yield from types_within(part, (*path, step))
+
+
+def leaf_columns(
+    schema: StructType, parents: tuple[StructField, ...] = ()
+) -> Iterator[tuple[StructField, ...]]:
+    """Yield the columns and fields of structs that are not structs, each as its chain of fields."""
+    for leaf in schema.fields:
+        chain = (*parents, leaf)
+        if isinstance(leaf.type, StructType):
+            yield from leaf_columns(leaf.type, chain)
+        else:
+            yield chain
+
+
 def primitives_of(data_type: DataType) -> frozenset[str]:
     """Return the names of the primitive types at any depth."""
-    if isinstance(data_type, PrimitiveType):
-        return frozenset({data_type.name})
-    return frozenset().union(*(primitives_of(part) for _, part in parts_of(data_type)))
+    return frozenset(part.name for _, part in types_within(data_type) if isinstance(part, PrimitiveType))
 
 
 def has_variant(data_type: DataType) -> bool:

@@ -17,7 +17,7 @@ from ..expressions.literals import literal_text
 from ..expressions.types import NUMERIC, Kind, kind_of, type_name
 from ..log.snapshot import Snapshot
 from ..log.timestamps import Timestamp
-from ..protocol.types import VARIANT, StructType
+from ..protocol.types import VARIANT, StructType, leaf_columns
 from ..storage.store import TableLocation
 from .file_reader import FileReader, TableReader, files_of
 from .rows import load_readable
@@ -143,13 +143,11 @@ def _united(types: Collection[Any]) -> Any:
     return None if any(map(pa.types.is_nested, typed)) else _scalar_type(set(typed))
 
 
-def variants_of(columns: StructType, parents: Path = ()) -> Iterator[Path]:
+def variants_of(columns: StructType) -> Iterator[Path]:
     """Yield the paths of the Variants that a path expression can read."""
-    for field in columns.fields:
-        if field.type == VARIANT:
-            yield (*parents, field.name)
-        elif isinstance(field.type, StructType):
-            yield from variants_of(field.type, (*parents, field.name))
+    for fields in leaf_columns(columns):
+        if fields[-1].type == VARIANT:
+            yield tuple(field.name for field in fields)
 
 
 def paths_of(arrow_type: Any, path: Path = ()) -> Iterator[tuple[Path, pa.DataType]]:

@@ -20,7 +20,7 @@ from ...protocol.statistics import (
     to_comparable,
     value_at,
 )
-from ...protocol.types import VARIANT, DataType, StructType
+from ...protocol.types import VARIANT, DataType, StructType, leaf_columns
 
 
 def footer_differences(file: NativeFile) -> Iterator[tuple[str, str]]:
@@ -44,14 +44,11 @@ Path: TypeAlias = tuple[str, ...]
 SIDES = ("minValues", "maxValues")
 
 
-def ordinary_columns(columns: StructType, path: Path = ()) -> Iterator[tuple[Path, DataType]]:
+def ordinary_columns(columns: StructType) -> Iterator[tuple[Path, DataType]]:
     """Yield the paths and types of the leaf columns outside of lists, maps and Variants."""
-    for field in columns.fields:
-        where = (*path, field.name)
-        if isinstance(field.type, StructType):
-            yield from ordinary_columns(field.type, where)
-        elif field.type != VARIANT:
-            yield where, field.type
+    for fields in leaf_columns(columns):
+        if fields[-1].type != VARIANT:
+            yield tuple(field.name for field in fields), fields[-1].type
 
 
 def types_of_bounds(metadata: Metadata | None) -> dict[Path, DataType]:

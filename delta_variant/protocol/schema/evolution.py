@@ -31,6 +31,7 @@ from ..types import (
     path_text,
     split_at_field,
     type_at,
+    types_within,
 )
 
 INTEGERS = ("byte", "short", "integer", "long")
@@ -94,17 +95,12 @@ def find_widenings(table: StructType, data: StructType) -> Iterator[tuple[FieldP
 
     As in delta-spark, an integer does not become a decimal or `double` by schema evolution.
     """
-    for path, before in _leaves(table, ()):
+    for path, before in types_within(table):
+        if not isinstance(before, PrimitiveType):
+            continue
         after = _type_in(data, path)
         if after is not None and is_widening(before, after) and _kind(before) == _kind(after):
             yield path, after
-
-
-def _leaves(data_type: DataType, path: FieldPath) -> Iterator[tuple[FieldPath, PrimitiveType]]:
-    if isinstance(data_type, PrimitiveType):
-        yield path, data_type
-    for step, part in parts_of(data_type):
-        yield from _leaves(part, (*path, step))
 
 
 def _type_in(data_type: DataType, path: FieldPath) -> PrimitiveType | None:

@@ -12,6 +12,7 @@ from ..types import (
     VARIANT,
     VOID,
     DataType,
+    FieldPath,
     MapType,
     PrimitiveType,
     StructField,
@@ -20,6 +21,7 @@ from ..types import (
     has_variant,
     parts_of,
     primitives_of,
+    types_within,
 )
 
 FORBIDDEN_CHARACTERS = " ,;{}()\n\t="
@@ -35,7 +37,7 @@ def check_new(schema: StructType, *, mode: ColumnMappingMode = "none") -> None:
     if not schema.fields:
         raise SchemaError("a table needs at least one column")
     _check_map_keys(schema)
-    _check_type(schema, (), mode)
+    _check_types(schema, mode)
 
 
 def check_consistent(schema: StructType, partition_columns: Sequence[str]) -> None:
@@ -158,26 +160,24 @@ def _check_map_keys(schema: StructType) -> None:
         )
 
 
-def maps_with_variant_keys(data_type: DataType, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+def maps_with_variant_keys(schema: StructType) -> Iterator[FieldPath]:
     """Yield the paths of maps whose keys contain a Variant."""
-    if isinstance(data_type, MapType) and has_variant(data_type.key_type):
-        yield path
-    for step, part in parts_of(data_type):
-        yield from maps_with_variant_keys(part, (*path, step))
+    for path, part in types_within(schema):
+        if isinstance(part, MapType) and has_variant(part.key_type):
+            yield path
 
 
-def _check_type(data_type: DataType, path: tuple[str, ...], mode: ColumnMappingMode) -> None:
-    if isinstance(data_type, StructType):
-        _check_names(data_type, path, mode)
-    elif data_type == VOID:
-        column = ".".join(path)
-        raise SchemaError(
-            f"the column {column!r} has no values that show its type: cast it to a type, in a CSV file by "
-            f"read_csv(…, columns={{{column!r}: {column + '::string'!r}}}), or create the table first",
-            column=column,
-        )
-    for step, part in parts_of(data_type):
-        _check_type(part, (*path, step), mode)
+def _check_types(schema: StructType, mode: ColumnMappingMode) -> None:
+    for path, part in types_within(schema):
+        if isinstance(part, StructType):
+            _check_names(part, path, mode)
+        elif part == VOID:
+            column = ".".join(path)
+            raise SchemaError(
+                f"the column {column!r} has no values that show its type: cast it to a type, in a CSV file "
+                f"by read_csv(…, columns={{{column!r}: {column + '::string'!r}}}), or create the table first",
+                column=column,
+            )
 
 
 def _check_names(struct: StructType, path: tuple[str, ...], mode: ColumnMappingMode) -> None:
