@@ -122,13 +122,13 @@ impl ColumnBounds {
         }
     }
 
-    /// Add `rows` of a row group without decoding all of the column, which is at `first_leaf`. Return `false`, and add
+    /// Add the rows of a row group without decoding all of the column, which is at `first_leaf`. Return `false`, and add
     /// nothing, for structs, lists and maps.
-    pub fn add_stored(&mut self, first_leaf: usize, rows: u64, leaves: &impl StoredLeaves) -> Result<bool> {
+    pub fn add_stored(&mut self, first_leaf: usize, leaves: &impl StoredLeaves) -> Result<bool> {
         match (&mut self.content, &self.data_type) {
             (Content::Variant(variant), DataType::Struct(fields)) => {
                 let nulls = variant.sql_nulls();
-                variant.add_stored(fields, first_leaf, rows, leaves)?;
+                variant.add_stored(fields, first_leaf, leaves)?;
                 self.nulls += variant.sql_nulls() - nulls;
                 Ok(true)
             }

@@ -26,7 +26,6 @@ use crate::shred::{LeafType, ShreddingSchema};
 /// The bounds of one Variant column, over the shredded arrays of a file.
 #[derive(Debug, Clone, PartialEq)]
 pub struct VariantBounds {
-    rows: u64,
     sql_nulls: u64,
     /// Whether to search `value` for values that belong into shredded columns.
     is_distrusting: bool,
@@ -84,7 +83,7 @@ impl PathReport {
 
 impl VariantBounds {
     pub fn new(schema: &ShreddingSchema) -> Self {
-        VariantBounds { rows: 0, sql_nulls: 0, is_distrusting: false, root: Group::new(schema, true) }
+        VariantBounds { sql_nulls: 0, is_distrusting: false, root: Group::new(schema, true) }
     }
 
     /// Return the same for columns that another writer shredded: an object in `value`, or a field that is both there
@@ -100,7 +99,6 @@ impl VariantBounds {
 
     /// Add the rows of a batch that are `valid`; the others are SQL NULL.
     fn update_valid(&mut self, group: &StructArray, valid: Option<&NullBuffer>, added: Added) -> Result<()> {
-        self.rows += group.len() as u64;
         self.sql_nulls += valid.map_or(0, NullBuffer::null_count) as u64;
         if self.is_distrusting {
             self.root.find_hidden(group, valid)?;
@@ -110,13 +108,8 @@ impl VariantBounds {
 
     /// Merge the bounds of other rows of the same column, with the same schema.
     pub fn merge(&mut self, other: &Self) {
-        self.rows += other.rows;
         self.sql_nulls += other.sql_nulls;
         self.root.merge(&other.root);
-    }
-
-    pub fn rows(&self) -> u64 {
-        self.rows
     }
 
     /// The number of rows that are SQL NULL; Variant null does not count.

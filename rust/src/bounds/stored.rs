@@ -43,7 +43,6 @@ impl VariantBounds {
         &mut self,
         fields: &Fields,
         first_leaf: usize,
-        rows: u64,
         leaves: &impl StoredLeaves,
     ) -> Result<()> {
         let mut decoded = Decoded::default();
@@ -54,7 +53,6 @@ impl VariantBounds {
         decoded.leaves.push(metadata);
         decoded.leaves.sort_unstable();
         decoded.leaves.dedup();
-        self.rows += rows;
         for column in leaves.read(&decoded.leaves)? {
             self.sql_nulls += column.null_count() as u64;
             if decoded.has_objects {

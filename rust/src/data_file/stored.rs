@@ -44,13 +44,12 @@ pub(super) fn add_row_group(
     replaced: &[usize],
 ) -> Result<()> {
     let leaves = RowGroupLeaves { file, row_group };
-    let rows = file.row_groups()[row_group].num_rows().unsigned_abs();
     let mut first = 0;
     for (position, (column, field)) in bounds.iter_mut().zip(schema.fields()).enumerate() {
         let next = first + leaf_count(field.data_type());
         let is_replaced = replaced.contains(&position);
         if !is_replaced
-            && !column.add_stored(first, rows, &leaves).map_err(|error| error.in_column(field.name()))?
+            && !column.add_stored(first, &leaves).map_err(|error| error.in_column(field.name()))?
         {
             // The file may have rows that another writer has shredded.
             let mut decoded = ColumnBounds::new(field)?.distrusting();

@@ -94,11 +94,6 @@ impl Lines {
         self.len() == 0
     }
 
-    /// The bytes of all texts.
-    pub fn size(&self) -> usize {
-        self.text.len()
-    }
-
     /// The texts as an Arrow array, without a copy, and their positions.
     pub fn into_array(self) -> Result<(BinaryArray, Positions)> {
         let offsets = OffsetBuffer::new(ScalarBuffer::from(self.offsets));

@@ -116,15 +116,6 @@ impl JsonShredder {
         }
     }
 
-    /// The number of rows that were added.
-    pub fn len(&self) -> usize {
-        self.metadata.len()
-    }
-
-    pub fn is_empty(&self) -> bool {
-        self.metadata.is_empty()
-    }
-
     /// Add a row that is SQL NULL.
     pub fn push_null(&mut self) {
         self.metadata.push(0);

@@ -223,10 +223,6 @@ impl<W: Write + Send> FileWriter<W> {
         }
     }
 
-    pub fn rows(&self) -> u64 {
-        self.rows
-    }
-
     /// Write what is buffered and the footer.
     pub fn close(mut self) -> Result<FileSummary> {
         let mut file = self.opened()?;

@@ -117,35 +117,6 @@ impl ShreddingSchema {
             }
         }
     }
-
-    /// The Arrow fields of one group: `value`, and `typed_value` when there is one.
-    pub fn group_fields(&self) -> Fields {
-        let value = Field::new("value", DataType::Binary, true);
-        match self.typed_value_field() {
-            Some(typed_value) => Fields::from(vec![value, typed_value]),
-            None => Fields::from(vec![value]),
-        }
-    }
-
-    /// The Arrow field of the `typed_value` column in its Parquet layout, with `value` companions inside.
-    pub fn typed_value_field(&self) -> Option<Field> {
-        let name = "typed_value";
-        match self {
-            Self::Untyped => None,
-            Self::Leaf(leaf) => Some(leaf.to_arrow(name)),
-            Self::Object(fields) => {
-                let fields: Fields = fields
-                    .iter()
-                    .map(|(name, schema)| Field::new(name, DataType::Struct(schema.group_fields()), false))
-                    .collect();
-                Some(Field::new(name, DataType::Struct(fields), true))
-            }
-            Self::List(element) => {
-                let element = Field::new("element", DataType::Struct(element.group_fields()), false);
-                Some(Field::new(name, DataType::List(Arc::new(element)), true))
-            }
-        }
-    }
 }
 
 impl LeafType {

@@ -102,20 +102,6 @@ fn fields_are_sorted_and_have_a_value_beside_their_typed_value() {
     let schema = ShreddingSchema::from_arrow(&field(DataType::Struct(members))).unwrap();
     let sorted: Fields = vec![item("a", list), item("e", DataType::Null), item("n", DataType::Null)].into();
     assert_eq!(schema.to_arrow("f"), field(DataType::Struct(sorted)));
-    let group = |typed_value: Option<DataType>| {
-        let typed_value = typed_value.map(|data_type| item("typed_value", data_type));
-        DataType::Struct([item("value", DataType::Binary)].into_iter().chain(typed_value).collect())
-    };
-    let required = |name: &str, data_type| Field::new(name, data_type, false);
-    let element = required("element", group(Some(DataType::Utf8)));
-    let stored: Fields = vec![
-        required("a", group(Some(DataType::List(Arc::new(element))))),
-        required("e", group(None)),
-        required("n", group(None)),
-    ]
-    .into();
-    assert_eq!(schema.typed_value_field(), Some(item("typed_value", DataType::Struct(stored))));
-    assert_eq!(ShreddingSchema::Untyped.typed_value_field(), None);
 }
 
 #[test]
