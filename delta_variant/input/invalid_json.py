@@ -18,7 +18,7 @@ from ..errors import InvalidJsonError, StoreError
 from ..protocol.schema.arrow import variant_field
 from ..protocol.types import VARIANT, StructType
 from ..storage.uris import local_location
-from ..variant.values import LAST_DUPLICATE, VARIANT_TYPE, parse_valid_json, to_json
+from ..variant.values import LAST_DUPLICATE, VARIANT_TYPE, parse_valid_json, plain_variants, to_json
 from .json_lines import JsonLines, Origin
 
 RowLocator: TypeAlias = Callable[[int], Mapping[str, Any]]
@@ -198,15 +198,8 @@ def parse_json_columns(batch: pa.RecordBatch, columns: StructType) -> pa.RecordB
                 batch.column(index), floats="decimal", duplicate_keys="error"
             )
             InvalidValueHandler("error").report(BatchOrigin(None, 0, None), batch, invalid)
-            batch = batch.set_column(index, *_marked(field.name, variants))
+            batch = batch.set_column(index, variant_field(field.name), plain_variants(variants))
     return batch
-
-
-def _marked(name: str, variants: Any) -> tuple[pa.Field[Any], pa.StructArray]:
-    """Return the field of a Variant column, and its values, whose parts are never null."""
-    field = variant_field(name)
-    parts = [variants.field(part.name).fill_null(b"") for part in field.type]
-    return field, pa.StructArray.from_arrays(parts, fields=list(field.type), mask=variants.is_null())
 
 
 def parse_valid_json_columns(

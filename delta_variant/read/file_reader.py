@@ -6,7 +6,7 @@ import dataclasses
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from itertools import accumulate
@@ -120,12 +120,9 @@ def load_deleted(
     """Return the deletion vector of a file, like `deletion_vectors.load`."""
     if vector is None:
         return None
-    descriptor = DeletionVector(**vector) if isinstance(vector, Mapping) else vector
-    path = deletion_vectors.file_path(descriptor)
-    if path is None:
-        return deletion_vectors.load(table.store, descriptor)
-    with _explain_missing_file(table, path):
-        return deletion_vectors.load(table.store, descriptor, read)
+    path = deletion_vectors.file_path(vector)
+    with nullcontext() if path is None else _explain_missing_file(table, path):
+        return deletion_vectors.load(table.store, vector, read)
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,6 @@ from typing import Any, TypeAlias
 import msgspec
 import pyarrow as pa
 
-from .._arrow import is_any_list
 from .._text import quote
 from ..data_file.reader import open_file
 from ..data_file.shredding import shredding_of as schemas_of
@@ -32,6 +31,7 @@ from ..log.load import load_snapshot
 from ..log.snapshot import Snapshot
 from ..operations.describe.sample import Sample, choose_files, read_ranges
 from ..operations.describe.summary import PathSummary
+from ..operations.optimize.layout import leaf_types
 from ..operations.write import write_table
 from ..protocol.types import VARIANT, fields_of
 from ..read.query import Query
@@ -199,7 +199,10 @@ def _shredding_change(
     inferred = infer_shredding_schema(values)
     now = shredded.bytes
     sizes = [_encoded_bytes(values, schema) for schema in (present, inferred, None)]
-    before, after = (set(_leaves(schema.field.type)) if schema else set() for schema in (present, inferred))
+    before, after = (
+        {path for path, _ in leaf_types(schema.field.type)} if schema else set()
+        for schema in (present, inferred)
+    )
     return ShreddingChange(
         now,
         round(now * sizes[1] / sizes[0]),
@@ -207,16 +210,6 @@ def _shredding_change(
         tuple(sorted(after - before, key=str)),
         tuple(sorted(before - after, key=str)),
     )
-
-
-def _leaves(arrow_type: Any, path: Path_ = ()) -> Iterator[Path_]:
-    if pa.types.is_struct(arrow_type):
-        for part in arrow_type:
-            yield from _leaves(part.type, (*path, part.name))
-    elif is_any_list(arrow_type):
-        yield from _leaves(arrow_type.value_type, (*path, None))
-    elif not pa.types.is_null(arrow_type):
-        yield path
 
 
 def _encoded_bytes(values: Any, schema: ShreddingSchema | None) -> int:

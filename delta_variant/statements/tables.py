@@ -39,6 +39,7 @@ from ..operations.restore import restore
 from ..operations.vacuum import vacuum
 from ..operations.write import write_table
 from ..protocol import features
+from ..protocol.actions import encode_parameters
 from ..protocol.features import supported_features
 from ..protocol.properties import ENABLE_VARIANT_SHREDDING, FEATURE, column_names_text
 from ..protocol.schema.arrow import is_variant, to_arrow
@@ -364,10 +365,7 @@ def _texts(values: Any) -> list[tuple[str, str | None]] | None:
     """Return the entries of a mapping as text, as a commit has them or would have them."""
     if not isinstance(values, Mapping):
         return None
-    return [
-        (name, value if isinstance(value, str | None) else msgspec.json.encode(value).decode())
-        for name, value in values.items()
-    ]
+    return list(encode_parameters(values).items())
 
 
 def show_columns(table: TableLocation, session: Session) -> pa.Table:

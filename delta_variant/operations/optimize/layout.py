@@ -323,16 +323,17 @@ def _leaves(version: TableVersion, schemas: Shreddings) -> Iterator[LeafPath]:
     paths = stored_paths(version.schema, version.configuration.mapping_mode)
     names = {path: ".".join(name) for name, path in paths.items()}
     for column, each in schemas.items():
-        for path, leaf in _leaf_types((), each.field.type):
+        for path, leaf in leaf_types(each.field.type):
             yield LeafPath(names.get(column, ".".join(column)), path, type_name(leaf))
 
 
-def _leaf_types(path: tuple[str | None, ...], form: Any) -> Iterator[tuple[tuple[str | None, ...], Any]]:
+def leaf_types(form: Any, path: tuple[str | None, ...] = ()) -> Iterator[tuple[tuple[str | None, ...], Any]]:
+    """Yield the paths of the typed columns of a shredding schema, with their types; None is an element."""
     if pa.types.is_struct(form):
         for part in form:
-            yield from _leaf_types((*path, part.name), part.type)
+            yield from leaf_types(part.type, (*path, part.name))
     elif pa.types.is_list(form):
-        yield from _leaf_types((*path, None), form.value_type)
+        yield from leaf_types(form.value_type, (*path, None))
     elif not pa.types.is_null(form):
         yield path, form
 
