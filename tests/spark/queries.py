@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from support.planting import plant_vector
@@ -28,6 +29,8 @@ from delta_variant import spark as dvs
 SCHEMA = "id bigint, day string, n int, at timestamp, value string"
 ZONES = ("UTC", "America/Los_Angeles", "Asia/Tokyo")
 TABLES = ("bronze", "other")
+# An error within Spark, such as a column that its optimizer has lost, has no exception of PySpark.
+SPARK_FAILURES = (PySparkException, Py4JJavaError)
 CONDITION = re.compile(r"\[([A-Z][A-Z_.]+)\]")
 
 
@@ -436,15 +439,17 @@ def outcome(run: Callable[[str], DataFrame], query: str) -> Outcome:
     try:
         df = run(query)
         rows = sorted(repr([_plain(cell) for cell in row]) for row in df.collect())
-    except PySparkException as error:
-        return Outcome(None, error=_condition(error))
+    except SPARK_FAILURES as error:
+        return Outcome(None, error=condition(error))
     return Outcome(rows, tuple(df.dtypes))
 
 
-def _condition(error: PySparkException) -> str:
+def condition(error: Exception) -> str:
+    """Return the condition of an error."""
     # Spark Connect has the condition of some errors of tasks only in their text.
     in_text = CONDITION.search(str(error))
-    return error.getCondition() or (in_text[1] if in_text else type(error).__name__)
+    own = error.getCondition() if isinstance(error, PySparkException) else None
+    return own or (in_text[1] if in_text else type(error).__name__)
 
 
 def _plain(cell: Any) -> Any:

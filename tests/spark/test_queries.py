@@ -448,6 +448,8 @@ def test_columns_have_the_qualifiers_that_spark_accepts(views: SparkSession):
         "select shop.others.n, r.others.id from others, r.others where shop.others.id = r.others.id",
         "select id from others where exists (select 1 from r.others where shop.others.id = r.others.id)",
         "select id from rows where shop.rows.id in (select r.others.id from r.others)",
+        "select id from others where exists (select 1 from r.others where r.others.id = 3 and others.id = 4)",
+        "select shop.others.id from others where id in (select n from r.others where others.id > 5)",
     ]
     views.sql("CREATE SCHEMA r")
     try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
+from delta_variant.errors import ExpressionError
 from delta_variant.expressions.tree import Expression
 from delta_variant.protocol.schema.arrow import variant_field
 from delta_variant.read.scope import Scope
@@ -75,6 +76,17 @@ def strict(name: str, type_name: str, number: int = 0, prefix: str = "") -> str:
             "select id from r.a where exists (select * from s.a where r.a.id = a.id)",
             "select id from {t0} AS `r.a` where exists (select * from {t1} AS `a` where `r.a`.id = a.id)",
         ),
+        # A name without its schema is of the innermost of them.
+        (
+            "select id from a where exists (select a.* from s.a where s.a.id = 1 and A.n = 2) and a.n = 3",
+            "select id from {t0} AS `a` where exists "
+            "(select `s.a`.* from {t1} AS `s.a` where `s.a`.id = 1 and `s.a`.n = 2) and a.n = 3",
+        ),
+        (
+            "select r.a.id, a.n from r.a where id in (select a.id from s.a where r.a.n = a.n)",
+            "select `r.a`.id, `r.a`.n from {t0} AS `r.a` "
+            "where id in (select a.id from {t1} AS `a` where `r.a`.n = a.n)",
+        ),
         (
             "select a.id, r.a.n from r.a union all select id, n from s.a",
             "select a.id, a.n from {t0} AS `a` union all select id, n from {t1} AS `a`",
@@ -101,6 +113,11 @@ def strict(name: str, type_name: str, number: int = 0, prefix: str = "") -> str:
 )
 def test_paths_and_casts_become_columns(text: str, expected: str):
     assert rewritten(text).text == expected
+
+
+def test_a_name_of_two_tables_in_one_select_is_rejected_where_their_schemas_distinguish_them():
+    with pytest.raises(ExpressionError, match="a.n may be a column of several tables: write the schema"):
+        rewritten("select r.a.id, a.n from r.a, s.a")
 
 
 @pytest.mark.parametrize(

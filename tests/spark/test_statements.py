@@ -376,12 +376,13 @@ def test_names_are_those_of_the_whole_text_outside_of_strings():
     assert [name for _, name in found] == ["select", "id", ",", "from", "a"]
 
 
-def test_qualifiers_are_the_catalog_and_the_schema_of_columns():
+def test_qualified_columns_begin_with_a_table_or_its_schema():
     query = parsed("select c.s.e.value:a, s.e.id, e.n, n from c.s.e where c.s.e.id = 1")
-    found = [(query.text[starts[0] : starts[-1]], parts) for starts, parts in query.qualifiers]
+    found = [(query.text[each.starts[0] : each.starts[-1]], each.parts) for each in query.qualified]
     assert sorted(found) == [
         ("c.s.e.", ("c", "s", "e", "id")),
         ("c.s.e.", ("c", "s", "e", "value")),
+        ("e.", ("e", "n")),
         ("s.e.", ("s", "e", "id")),
     ]
 

@@ -324,7 +324,7 @@ class _Tables:
             sources |= tables
             hidden = {number for number, each in tables.items() if each.scope.hidden}
             query = without_file_metadata(query, hidden)
-        if query.qualifiers:
+        if query.has_schemas:
             named = (replace(each, parts=full_name(self._spark, each.parts)) for each in query.tables)
             query = replace(query, tables=list(named))
         return _Statement(self._spark, query, args, sources)

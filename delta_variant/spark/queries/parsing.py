@@ -5,7 +5,8 @@ Names are resolved later, because that needs the columns of the tables.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -17,7 +18,7 @@ from ...errors import ExpressionError
 from ...expressions.literals import literal_text
 from ...expressions.parse import parse, parse_stages
 from ...expressions.tree import Expression, Name, walk
-from .parts import Conjunct, Extract, Item, Query, Scope, Span, TableReference, splice
+from .parts import Conjunct, Extract, Item, QualifiedName, Query, Scope, Span, TableReference, splice
 from .syntax import (
     CLAUSES_OF_COLUMNS,
     CLAUSES_OF_ROWS,
@@ -122,6 +123,10 @@ def _is_at_its_place(node: Any, text: str) -> bool:
     return bool(found.strip('`"').replace("``", "`") == node.this)
 
 
+def _repeated(names: Iterable[str]) -> list[str]:
+    return [name for name, count in Counter(names).items() if count > 1]
+
+
 class _Result(msgspec.Struct, frozen=True):
     """The result of a common table expression or a subquery, as the scopes of its SELECTs have it."""
 
@@ -176,7 +181,7 @@ class _Finder:
             extracts,
             conjuncts,
             self._tokens.names(),
-            [*self._qualifiers()],
+            [*self._qualified()],
             dict(self._implicit_names()),
         )
 
@@ -296,6 +301,7 @@ class _Finder:
             frozenset(whole_sources(select, sources, with_items=items is None)),
             frozenset(name.lower() for each in select.expressions for name in output_names(each)),
             joined[-1].optional if joined else frozenset(),
+            frozenset(_repeated(name for name, *_ in joined)),
             is_plain,
             joins_columns(select),
             derived,
@@ -387,8 +393,9 @@ class _Finder:
         stages = parse_stages(self._tokens.text, span[0])
         return next((expression for end, expression in stages if end == span[1] + 1), None)
 
-    def _qualifiers(self) -> Iterator[tuple[tuple[int, ...], tuple[str, ...]]]:
+    def _qualified(self) -> Iterator[QualifiedName]:
         for column in self._root.find_all(exp.Column):
-            if len(column.parts) > 2:
+            if len(column.parts) > 1:
                 starts = tuple(part.meta["start"] for part in column.parts)
-                yield starts, tuple("" if part.is_star else part.this for part in column.parts)
+                parts = tuple("" if part.is_star else part.this for part in column.parts)
+                yield QualifiedName(self._scope_of(column), starts, parts)

@@ -11,6 +11,7 @@ from typing import NamedTuple
 import msgspec
 
 from ..._text import quote
+from ...errors import ExpressionError
 from ...expressions.lexer import Cursor, GrammarError, parts_of_name
 from ...expressions.literals import string_value
 from ...expressions.tree import Expression
@@ -80,7 +81,7 @@ class Scope(msgspec.Struct):
     `items` can be replaced by others if the uses allow it and its set operation `passes_columns`, and are
     None if they cannot. With `passes_rows`, its result without the rows that a condition on one source leaves
     out is that of the source without them. `branches` are all scopes of its set operation, and `names` the
-    columns that a list after the alias renames, at `names_span`.
+    columns that a list after the alias renames, at `names_span`. Several sources have a name in `repeated`.
     """
 
     parent: int | None
@@ -88,6 +89,7 @@ class Scope(msgspec.Struct):
     stars: frozenset[str]
     outputs: frozenset[str]
     optional: frozenset[str]
+    repeated: frozenset[str]
     is_plain: bool
     joins_columns: bool
     derived: dict[str, tuple[int, ...]]
@@ -118,13 +120,22 @@ class Conjunct(msgspec.Struct, frozen=True):
     sources: frozenset[str]
 
 
+class QualifiedName(msgspec.Struct, frozen=True):
+    """A column with a table before its name: its scope, and the start and the text of each of its parts."""
+
+    scope: int | None
+    starts: tuple[int, ...]
+    parts: tuple[str, ...]
+
+
 class Query(msgspec.Struct):
     """The parts of a query.
 
     `extracts` has the casts and paths at one position, outermost first, with their scope. `names` are the
-    names of the whole text in lower case, by position. `qualifiers` are the columns whose names may begin
-    with a catalog or a schema: the start of each of their parts, and the parts. `implicit` has the names that
-    Spark gives to extracts without an alias, by the span of the extract, where a query uses them.
+    names of the whole text in lower case, by position. `qualified` are the columns whose names begin with a
+    table, and `has_schemas` tells whether the name of one may begin with a catalog or a schema. `implicit`
+    has the names that Spark gives to extracts without an alias, by the span of the extract, where a query
+    uses them.
     """
 
     text: str
@@ -133,8 +144,12 @@ class Query(msgspec.Struct):
     extracts: list[tuple[int, list[Extract]]]
     conjuncts: list[tuple[int, Conjunct]]
     names: list[tuple[int, str]]
-    qualifiers: list[tuple[tuple[int, ...], tuple[str, ...]]]
+    qualified: list[QualifiedName]
     implicit: dict[Span, str]
+
+    @property
+    def has_schemas(self) -> bool:
+        return any(len(each.parts) > 2 for each in self.qualified)
 
 
 def field_name(reference: int) -> str:
@@ -150,19 +165,44 @@ def field(reference: int) -> str:
 def replace_tables(query: Query, sources: Mapping[int, str], others: Mapping[Span, str]) -> str:
     """Return the text of a query for `spark.sql` with other sources in place of tables.
 
-    `others` are further replacements by their span.
+    `others` are further replacements by their span. Raises ExpressionError for a column that may be of two
+    tables of one name, if other columns name one of these with its schema.
     """
-    replacements = dict(others)
+    replacements, aliases, qualifiers = dict(others), dict[int, str](), dict[Span, str]()
     for number, source in sources.items():
-        table, qualifiers = query.tables[number], [*_qualifiers(query, query.tables[number])]
-        name = ".".join(table.parts) if qualifiers and _is_hidden(query, number) else table.parts[-1]
-        alias = f" AS {quote(name)}" if table.takes_alias else ""
-        replacements[table.span] = f"{source}{alias}"
-        for first, last, end in qualifiers:
-            if not is_within(first, others):
-                is_last = name == table.parts[-1]
-                replacements[first, (last if is_last else end) - 1] = "" if is_last else f"{quote(name)}."
+        table, found = query.tables[number], [*_qualifiers(query, query.tables[number])]
+        name = ".".join(table.parts) if found and _is_hidden(query, number) else table.parts[-1]
+        if name != table.parts[-1]:
+            aliases[number] = name
+        replacements[table.span] = f"{source} AS {quote(name)}" if table.takes_alias else source
+        for first, last, end in found:
+            is_last = name == table.parts[-1]
+            qualifiers[first, (last if is_last else end) - 1] = "" if is_last else f"{quote(name)}."
+    longest = {first for first, _ in qualifiers}
+    for span, text in _renamed_qualifiers(query, aliases):
+        if span[0] not in longest:
+            qualifiers[span] = text
+    replacements |= {span: text for span, text in qualifiers.items() if not is_within(span[0], others)}
     return splice(query.text, replacements, escape)
+
+
+def _renamed_qualifiers(query: Query, aliases: Mapping[int, str]) -> Iterator[tuple[Span, str]]:
+    """Yield the replacements of the names, without a schema, of tables that get an alias with it."""
+    names = {query.tables[number].parts[-1].lower() for number in aliases}
+    for column in query.qualified:
+        name = column.parts[0].lower()
+        enclosing = (query.scopes[each] for each in _enclosing(query, column.scope))
+        scope = next((each for each in enclosing if name in each.sources), None)
+        if scope is None:
+            continue
+        if name in scope.repeated & names:
+            raise ExpressionError(
+                f"{'.'.join(column.parts)} may be a column of several tables: write the schema of its table, "
+                "or give the tables different aliases"
+            )
+        reference = scope.sources[name]
+        if reference is not None and reference in aliases:
+            yield (column.starts[0], column.starts[1] - 1), f"{quote(aliases[reference])}."
 
 
 def escape(text: str) -> str:
@@ -199,10 +239,10 @@ def _qualifiers(query: Query, table: TableReference) -> Iterator[tuple[int, int,
     """
     if table.alias is not None:
         return
-    for starts, parts in query.qualifiers:
-        for length in range(min(len(table.parts), len(parts) - 1), 1, -1):
-            if _lower(parts[:length]) == _lower(table.parts[-length:]):
-                yield starts[0], starts[length - 1], starts[length]
+    for column in query.qualified:
+        for length in range(min(len(table.parts), len(column.parts) - 1), 1, -1):
+            if _lower(column.parts[:length]) == _lower(table.parts[-length:]):
+                yield column.starts[0], column.starts[length - 1], column.starts[length]
                 break
 
 

@@ -62,7 +62,7 @@ class ViewExpander:
     def _body(self, view: View, parts: Sequence[str]) -> str | None:
         """Return a query with the columns of a view, None if its text may have others, or reads no table."""
         inner = parse_query(view.text)
-        if inner is None or not inner.scopes or inner.qualifiers or not self._has_settings_of(parts):
+        if inner is None or not inner.scopes or inner.has_schemas or not self._has_settings_of(parts):
             return None
         names = {table.span: _qualified(table, view) for table in inner.tables}
         qualified = parse_query(splice(view.text, names))
