@@ -15,7 +15,7 @@ import delta_variant as dv
 from delta_variant import spark as dvs
 
 ROW_METRICS = {
-    # The JARs count rows of rewritten files as output.
+    # Output includes the rows of rewritten files, whose number depends on the distribution of rows over files.
     "WRITE": ("numOutputRows", "numCopiedRows"),
     "DELETE": ("numDeletedRows",),
     "UPDATE": ("numUpdatedRows",),
@@ -269,7 +269,7 @@ class Side:
 
 def _row_counts(operation: str, metrics: Mapping[str, Any]) -> list[Any]:
     counts = [metrics.get(name, 0) for name in ROW_METRICS.get(operation, ())]
-    return [sum(counts)] if operation == "WRITE" else counts
+    return [counts[0] - counts[1]] if operation == "WRITE" else counts
 
 
 def sides(spark: SparkSession, folder: Path) -> list[Side]:
