@@ -15,7 +15,7 @@ import delta_variant as dv
 from delta_variant import spark as dvs
 
 ROW_METRICS = {
-    # Output includes the rows of rewritten files, whose number depends on the distribution of rows over files.
+    # Output includes the rows of rewritten files, which depend on the distribution of rows over files.
     "WRITE": ("numOutputRows", "numCopiedRows"),
     "DELETE": ("numDeletedRows",),
     "UPDATE": ("numUpdatedRows",),

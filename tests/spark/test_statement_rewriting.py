@@ -58,6 +58,11 @@ def strict(name: str, type_name: str, number: int = 0, prefix: str = "") -> str:
             "select s.a.value:x, s.a.id from s.a where s.a.n = 1",
             "select extracted0_0, a.id from {t0} AS `a` where a.n = 1",
         ),
+        # Spark takes the first path for that of the field y of x.
+        (
+            "select value:`x.y`::int, value:`x y`, value:['x.y'] from a where value:`x.y`::int = 1",
+            "select value:`x.y`::int, extracted0_0, extracted0_1 from {t0} AS `a` where value:`x.y`::int = 1",
+        ),
         (
             "select value:x::array<int>, to_json(value:y) from a",
             "select extracted0_0::array<int>, to_json(extracted0_1) from {t0} AS `a`",

@@ -362,6 +362,8 @@ def test_a_select_whose_rows_depend_on_its_columns_keeps_them(text: str):
     [
         ("select count(*) from a", set()),
         ("select struct(*) as s from a", {"a"}),
+        ("select hash(*), n from a", {"a"}),
+        ("select coalesce(b.*) from a join b", {"b"}),
         ("select to_json(struct(b.*)) as s from a join b", {"b"}),
         ("select n from a where exists (select * from b)", set()),
     ],

@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 from msgspec.structs import replace
-from pyspark.errors import AnalysisException
+from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import ArrayType, MapType, StructField, StructType
 
@@ -130,7 +130,21 @@ def sql(
         return unexpanded.run()
     except AnalysisException as error:
         check_file_metadata(parsed, str(error))
+        if isinstance(error, ParseException) and "insert" not in query.lower():
+            _raise_own_error(spark, query, args)
         raise
+
+
+def _raise_own_error(spark: SparkSession, query: str, args: Any) -> None:
+    """Raise the error of Spark for a text as it is, unless Spark does not know a table of this package.
+
+    Invalid text may have another error with other names in place of its tables: `from` can be a column.
+    """
+    try:
+        spark.sql(query, args)
+    except AnalysisException as error:
+        if error.getCondition() != "TABLE_OR_VIEW_NOT_FOUND":
+            raise error from None
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ Names are resolved later, because that needs the columns of the tables.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -14,10 +15,11 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.tokenizer_core import TokenType
 
+from ..._text import quote
 from ...errors import ExpressionError
 from ...expressions.literals import literal_text
 from ...expressions.parse import parse, parse_stages
-from ...expressions.tree import Expression, Name, walk
+from ...expressions.tree import Expression, Name, Path, walk
 from .parts import Conjunct, Extract, Item, QualifiedName, Query, Scope, Span, TableReference, splice
 from .syntax import (
     CLAUSES_OF_COLUMNS,
@@ -41,9 +43,18 @@ from .syntax import (
     whole_sources,
 )
 
+SEPARATOR = re.compile(r"[.\[]")
+"""Characters that begin a step in the text of a path."""
+
 
 def _names(expression: Expression) -> set[tuple[str, ...]]:
     return {each.parts for each in walk(expression) if isinstance(each, Name)}
+
+
+def _has_other_steps(expression: Expression, text: str) -> bool:
+    """Return whether Spark takes a step in backquotes of a path for several: without these, `a.b` is two."""
+    steps = (step for each in walk(expression) if isinstance(each, Path) for step in each.path)
+    return any(isinstance(step, str) and SEPARATOR.search(step) and quote(step) in text for step in steps)
 
 
 def _name_of(column: Any) -> tuple[str, ...]:
@@ -217,9 +228,10 @@ class _Finder:
             return None
         values = {(start - first, end - first): f"({value})" for (start, end), value in marks}
         try:
-            return parse(splice(self._tokens.text_at(span), values))
+            found = parse(splice(self._tokens.text_at(span), values))
         except ExpressionError:
             return None
+        return None if _has_other_steps(found, self._tokens.text_at(span)) else found
 
     def _find_subqueries(self) -> None:
         """Find the SELECTs of each common table expression and subquery that is used as a table."""
@@ -391,7 +403,8 @@ class _Finder:
     def _expression(self, span: Span) -> Expression | None:
         """Return the expression at a span if the text has a value that ends there."""
         stages = parse_stages(self._tokens.text, span[0])
-        return next((expression for end, expression in stages if end == span[1] + 1), None)
+        found = next((expression for end, expression in stages if end == span[1] + 1), None)
+        return None if found is None or _has_other_steps(found, self._tokens.text_at(span)) else found
 
     def _qualified(self) -> Iterator[QualifiedName]:
         for column in self._root.find_all(exp.Column):

@@ -181,8 +181,8 @@ def whole_sources(select: Any, sources: Mapping[str, int | None], *, with_items:
     for star in select.find_all(exp.Star):
         if isinstance(star.parent, exp.Count) or star.find_ancestor(exp.Select) is not select:
             continue
-        is_item = star.parent is select or star.parent.parent is select
-        if is_item and (not with_items or isinstance(select.parent, exp.Exists)):
+        item: Any = star.parent if isinstance(star.parent, exp.Column) else star
+        if item.parent is select and (not with_items or isinstance(select.parent, exp.Exists)):
             continue
         if isinstance(star.parent, exp.Column) and star.parent.table:
             yield star.parent.table.lower()
