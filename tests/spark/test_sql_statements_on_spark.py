@@ -287,6 +287,9 @@ def test_queries_of_earlier_versions_and_of_changes(spark_with_delta: SparkSessi
             here = query.replace("past", there).replace(f"'{there}'", repr(there))
             assert dvs.sql(spark, here).collect() == expected
             assert [tuple(row.values()) for row in dv.sql(here).to_pylist()] == [*map(tuple, expected)]
+        for moment in ("timestamp as of now() - interval 1 day", "version as of 'x'"):
+            with pytest.raises(ExpressionError, match="cannot read past AS OF an expression"):
+                dvs.sql(spark, f"select id from past {moment}")
     finally:
         spark.sql("drop table past")
 

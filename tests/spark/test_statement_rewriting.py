@@ -121,7 +121,7 @@ def test_paths_and_casts_become_columns(text: str, expected: str):
 
 
 def test_a_name_of_two_tables_in_one_select_is_rejected_where_their_schemas_distinguish_them():
-    with pytest.raises(ExpressionError, match=r"a\.n may be a column of several tables"):
+    with pytest.raises(ExpressionError, match=r"a\.n may be of several tables"):
         rewritten("select r.a.id, a.n from r.a, s.a")
 
 

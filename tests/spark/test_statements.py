@@ -57,6 +57,11 @@ def test_a_statement_other_than_a_query_has_no_parts(text: str):
         ("select 1 from a version as of 3", [("a version as of 3", None, True, True)]),
         ("select 1 from a for version as of 3 x", [("a for version as of 3", "x", True, False)]),
         ("select 1 from a timestamp as of current_date()", [("a", None, False, False)]),
+        (
+            "select 1 from a timestamp as of date'2026-01-02' x",
+            [("a timestamp as of date'2026-01-02'", "x", True, False)],
+        ),
+        ("select 1 from a for system_version as of 3", [("a for system_version as of 3", None, False, True)]),
         ("select * from a pivot (sum(n) for k in (1, 2))", [("a", None, False, True)]),
         ("select 1 from a x(i, v)", [("a", "x", False, False)]),
         ("select 1 from a where n in (select n from b)", [("a", None, True, True), ("b", None, True, True)]),
@@ -70,6 +75,8 @@ def test_a_statement_other_than_a_query_has_no_parts(text: str):
         ("with recursive a as (select 1 union all select * from a) select * from a", []),
         # Queries that cannot be parsed, and those whose parsed form does not have their text.
         ("select value:a from a |> where n = 1", [("a", None, False, True)]),
+        ("from a version as of 3 |> limit 1", [("a version as of 3", None, False, True)]),
+        ("from a version as of 3 x |> limit 1", [("a version as of 3", None, False, False)]),
         ("table c.a", [("c.a", None, False, False)]),
         ("select 1 from a x join b as y on where", [("a", None, False, False), ("b", None, False, False)]),
         ("with e as (select from a) select from e join (select 1", [("a", None, False, True)]),

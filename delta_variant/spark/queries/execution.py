@@ -16,7 +16,7 @@ from pyspark.sql.types import ArrayType, MapType, StructField, StructType
 
 from ..._logging import get_logger
 from ..._text import quote
-from ...errors import TableNotFoundError
+from ...errors import ExpressionError, TableNotFoundError
 from ...log.snapshot import Snapshot
 from ...log.timestamps import to_instant
 from ...protocol.schema.arrow import from_arrow
@@ -83,7 +83,8 @@ def sql(
         The DataFrame. It is of the versions that are the latest now; the next call reads later ones.
 
     Raises:
-        ExpressionError: The query calls `input_file_name()`, or names `_metadata` where it is not supported.
+        ExpressionError: The query calls `input_file_name()`, names `_metadata` where it is not supported,
+            reads a table as of an expression, or names a column that may be of several tables of one name.
         TableNotFoundError: The location of a view does not contain a table.
         UnsupportedFeatureError: This version cannot read a table.
         DeltaVariantError: A table cannot be read; see `read_table`.
@@ -330,6 +331,11 @@ class _Tables:
             location = self._find(table.parts) if changes is None else None
             if changes is not None:
                 sources[number] = _Frame(changes)
+            elif isinstance(location, str) and table.has_computed_version:
+                raise ExpressionError(
+                    f"cannot read {'.'.join(table.parts)} AS OF an expression: write the number of a "
+                    "version, or a timestamp as a literal"
+                )
             elif isinstance(location, str):
                 sources[number] = self._load(location, table.version, table.timestamp)
         tables = {number: each for number, each in sources.items() if isinstance(each, _Table)}

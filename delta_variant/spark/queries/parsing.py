@@ -279,14 +279,17 @@ class _Finder:
         alias = table.args.get("alias")
         start, end = table.parts[0].meta["start"], table.parts[-1].meta["end"]
         version = self._tokens.version_after(end) if table.args.get("version") else None
+        is_constant = version is not None and (version.version, version.timestamp) != (None, None)
         return TableReference(
             tuple(part.this for part in table.parts),
-            (start, end if version is None else version[0]),
+            (start, version.end if version is not None and is_constant else end),
             None if alias is None or not alias.name else alias.name,
-            is_plain_source(table, is_versioned=version is not None)
+            is_plain_source(table, is_versioned=is_constant)
             and not (alias is not None and alias.args.get("columns")),
-            not (alias or table.args.get("sample") or (table.args.get("version") and version is None)),
-            *(version or (0, None, None))[1:],
+            not (alias or table.args.get("sample") or (table.args.get("version") and not is_constant)),
+            version.version if version else None,
+            version.timestamp if version else None,
+            bool(table.args.get("version")) and not is_constant,
         )
 
     def _scope(self, select: Any) -> Scope:

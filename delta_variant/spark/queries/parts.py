@@ -40,7 +40,7 @@ class TableReference(msgspec.Struct, frozen=True):
     `alias` is the name of its rows in the text if it has one, and `takes_alias` whether one can follow the
     name. Unless `is_plain`, the query needs all of its columns and rows: for samples and pivots, and where
     the parser does not see who reads it. The span includes VERSION AS OF and TIMESTAMP AS OF, if `version` or
-    `timestamp` has their value.
+    `timestamp` has their value; it `has_computed_version` if that is an expression.
     """
 
     parts: tuple[str, ...]
@@ -50,6 +50,7 @@ class TableReference(msgspec.Struct, frozen=True):
     takes_alias: bool
     version: int | None = None
     timestamp: str | None = None
+    has_computed_version: bool = False
 
 
 class Item(msgspec.Struct, frozen=True):
@@ -196,9 +197,9 @@ def _renamed_qualifiers(query: Query, aliases: Mapping[int, str]) -> Iterator[tu
         if scope is None:
             continue
         if name in scope.repeated & names:
+            text = ".".join(part or "*" for part in column.parts)
             raise ExpressionError(
-                f"{'.'.join(column.parts)} may be a column of several tables: write the schema of its table, "
-                "or give the tables different aliases"
+                f"{text} may be of several tables: write the schema of its table, or give the tables aliases"
             )
         reference = scope.sources[name]
         if reference is not None and reference in aliases:

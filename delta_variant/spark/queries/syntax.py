@@ -218,6 +218,8 @@ END_OF_ON = END_OF_WHERE | {
     TokenType.LATERAL,
 }
 CASTS = ("cast", "try_cast")
+OF_VERSION = ("version", "system_version")
+OF_TIMESTAMP = ("timestamp", "system_time")
 
 
 class QueryTokens:
@@ -316,17 +318,10 @@ class QueryTokens:
                 known = values.get(name.text) if isinstance(values, Mapping) else None
                 yield (token.start, name.end), known
 
-    def version_after(self, end: int) -> tuple[int, int | None, str | None] | None:
-        """Return the end and the value of VERSION or TIMESTAMP AS OF after a table, None if not constant."""
-        number = next(number for number, token in enumerate(self._tokens) if token.start > end)
-        while self._tokens[number].text.lower() != "of":
-            number += 1
-        kind, value = self._tokens[number - 2].text.lower(), self._tokens[number + 1]
-        if kind == "version" and value.text.isdecimal():
-            return value.end, int(value.text), None
-        if kind == "timestamp" and value.token_type is TokenType.STRING:
-            return value.end, None, value.text
-        return None
+    def version_after(self, end: int) -> TableVersion | None:
+        """Return the version that follows the name of a table, None without one."""
+        number = next((number for number, token in enumerate(self._tokens) if token.start > end), None)
+        return None if number is None else version_at(self._tokens, number)
 
     def _is_named_parameter(self, number: int) -> bool:
         """Return whether a token is the colon of `:name`, and not that of a path."""
@@ -380,6 +375,32 @@ class QueryTokens:
                 yield self._tokens[first].start, self._tokens[following - 2].end
 
 
+class TableVersion(NamedTuple):
+    """VERSION AS OF or TIMESTAMP AS OF: its last character, and its value, unless that is an expression."""
+
+    end: int
+    version: int | None = None
+    timestamp: str | None = None
+
+
+def version_at(tokens: Sequence[Any], number: int) -> TableVersion | None:
+    """Return the version of a table that begins with a token, None without one."""
+    texts = [token.text.lower() for token in tokens[number : number + 6]]
+    if texts[:1] == ["for"]:
+        number, texts = number + 1, texts[1:]
+    if texts[1:3] != ["as", "of"] or texts[0] not in (*OF_VERSION, *OF_TIMESTAMP) or len(texts) < 4:
+        return None
+    value, is_of_version = tokens[number + 3], texts[0] in OF_VERSION
+    if is_of_version and value.text.isdecimal():
+        return TableVersion(value.end, version=int(value.text))
+    # The literal of a date is its text, too.
+    if texts[3] in ("date", "timestamp") and len(texts) > 4:
+        value = tokens[number + 4]
+    if not is_of_version and value.token_type is TokenType.STRING:
+        return TableVersion(value.end, timestamp=value.text)
+    return TableVersion(value.end)
+
+
 def _matching_brackets(tokens: Sequence[Any]) -> dict[int, int]:
     found: dict[int, int] = {}
     open_brackets: list[int] = []
@@ -408,10 +429,22 @@ def tables_of_tokens(tokens: Sequence[Any]) -> Iterator[TableReference]:
         while last + 2 < len(tokens) and tokens[last + 1].token_type is TokenType.DOT:
             last += 2
         parts = tuple(each.text for each in tokens[number + 1 : last + 1 : 2])
+        end, version = tokens[last].end, version_at(tokens, last + 1)
+        is_constant = version is not None and (version.version, version.timestamp) != (None, None)
+        if version is not None and is_constant:
+            end = version.end
+            last = next(index for index, each in enumerate(tokens) if each.end == end)
         following = tokens[last + 1].token_type if last + 1 < len(tokens) else None
         if following is TokenType.L_PAREN or (len(parts) == 1 and parts[0].lower() in ctes):
             continue
         has_alias = following in (TokenType.ALIAS, TokenType.VAR, TokenType.IDENTIFIER)
-        takes_alias = not has_alias and token.token_type is not TokenType.TABLE
-        span = tokens[number + 1].start, tokens[last].end
-        yield TableReference(parts, span, None, is_plain=False, takes_alias=takes_alias)
+        yield TableReference(
+            parts,
+            (tokens[number + 1].start, end),
+            None,
+            is_plain=False,
+            takes_alias=not has_alias and token.token_type is not TokenType.TABLE,
+            version=version.version if version else None,
+            timestamp=version.timestamp if version else None,
+            has_computed_version=version is not None and not is_constant,
+        )
