@@ -31,7 +31,7 @@ from ..variant import values as variant_values
 from ..variant.constructors import conform_part, row_numbers
 from ..variant.moments import UTC, apply_function
 from ..variant.objects import is_variant
-from .types import INTEGER_DIGITS, Kind, fields_of, kind_of, type_name
+from .types import INTEGER_DIGITS, NUMERIC, Kind, fields_of, kind_of, type_name
 
 Scalar: TypeAlias = Any
 Rule: TypeAlias = Callable[[Array, Any], Array]
@@ -232,16 +232,15 @@ RULES: dict[tuple[Kind, Kind], Rule] = {
 }
 MOMENTS: tuple[Kind, ...] = ("date", "timestamp", "timestamp_ntz")
 FROM_TEXT: tuple[Kind, ...] = ("integer", "decimal", "floating", "boolean", *MOMENTS)
-NUMBERS: tuple[Kind, ...] = ("integer", "decimal", "floating")
 BY_KERNEL: frozenset[tuple[Kind, Kind]] = frozenset(
     [
         *(("string", kind) for kind in FROM_TEXT),
         *((kind, "string") for kind in MOMENTS),
         *permutations(MOMENTS, 2),
-        *((kind, "timestamp") for kind in NUMBERS if kind != "integer"),
-        *(("timestamp", kind) for kind in NUMBERS),
-        *((kind, "boolean") for kind in NUMBERS if kind != "integer"),
-        *(("boolean", kind) for kind in NUMBERS if kind != "integer"),
+        *((kind, "timestamp") for kind in NUMERIC if kind != "integer"),
+        *(("timestamp", kind) for kind in NUMERIC),
+        *((kind, "boolean") for kind in NUMERIC if kind != "integer"),
+        *(("boolean", kind) for kind in NUMERIC if kind != "integer"),
         ("floating", "string"),
         ("floating", "decimal"),
     ]

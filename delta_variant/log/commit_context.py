@@ -238,17 +238,12 @@ def commit_context(
         parameters={**(parameters or {}), **batch},
         metrics=metrics or {},
         user_metadata=commit.user_metadata,
-        engine_info=engine_info(),
+        engine_info=f"delta-variant/{package_version()}",
         txn_id=str(uuid4()),
         clock=now,
         txn=None if transaction is None else transaction.application,
         origin=None if transaction is None else transaction.origin,
     )
-
-
-def engine_info() -> str:
-    """Return the `engineInfo` of commits, such as `delta-variant/0.1.0`."""
-    return f"delta-variant/{package_version()}"
 
 
 @dataclass(frozen=True, repr=False)

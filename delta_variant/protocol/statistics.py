@@ -24,6 +24,7 @@ from ..errors import DataFileError, InvalidStatisticsError, InvalidZ85Error, Mal
 from ..variant.moments import EPOCH
 from ..variant.values import Variant, from_concatenated
 from . import z85
+from .schema.evolution import INTEGERS
 from .types import DataType, PrimitiveType, decimal_of
 
 Path: TypeAlias = tuple[str, ...]
@@ -31,7 +32,6 @@ Nested: TypeAlias = Mapping[str, Any]
 Shorten: TypeAlias = Callable[[str], str | None]
 PREFIX_CHARACTERS = 32
 MAX_SCALE = 38
-INTEGERS = ("long", "integer", "short", "byte")
 FLOAT, DOUBLE = PrimitiveType("float"), PrimitiveType("double")
 MAX_ASCII = "\x7f"
 MAX_CUT = timedelta(seconds=59)

@@ -16,7 +16,7 @@ from ..errors import CastError, ExpressionError, MalformedLogError, UnsupportedF
 from ..expressions.cast import cast_values
 from ..expressions.evaluate import evaluate, filter_mask
 from ..expressions.tree import Column, Expression, inputs
-from ..expressions.types import kind_of
+from ..expressions.types import NUMERIC, kind_of
 from ..protocol.schema.arrow import to_arrow_type
 from ..protocol.schema.column_mapping import physical_name
 from ..protocol.schema.evolution import types_before
@@ -41,7 +41,6 @@ WIDE = r'"tightBounds"\s*:\s*false'
 MILLISECOND = 999
 """How many microseconds a timestamp may exceed the maximum in statistics, which has milliseconds."""
 
-NUMBERS = ("integer", "decimal", "floating")
 LAST_LONG = (1 << 63) - 1
 SATURATED = {1: Decimal(LAST_LONG), -1: Decimal(-LAST_LONG - 1)}
 """The upper and lower bounds that delta-rs writes for integral decimals that do not fit into 64 bits."""
@@ -132,7 +131,7 @@ def _bounds_of(leaf: Leaf, texts: Sequence[Array], rows: Array, was_float: bool)
 
 
 def _json_kind(leaf: Leaf) -> JsonKind:
-    is_number = leaf.path is None and kind_of(leaf.type) in NUMBERS
+    is_number = leaf.path is None and kind_of(leaf.type) in NUMERIC
     return "number" if is_number else "string"
 
 
@@ -203,7 +202,7 @@ def _moved(bound: Decimal, sign: int, precision: int, scale: int) -> Decimal | N
 
 
 READERS: dict[str, TextReader] = {
-    **dict.fromkeys(NUMBERS, _number),
+    **dict.fromkeys(NUMERIC, _number),
     "string": lambda texts, arrow_type: texts.cast(arrow_type),
     **dict.fromkeys(("date", "timestamp", "timestamp_ntz"), partial(cast_values, strict=False)),
 }

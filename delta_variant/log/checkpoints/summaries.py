@@ -24,6 +24,7 @@ from ...errors import InvalidStatisticsError
 from ...expressions.cast import cast_values
 from ...protocol.actions import Sidecar
 from ...protocol.schema.arrow import to_arrow_type
+from ...protocol.schema.evolution import INTEGERS
 from ...protocol.statistics import (
     bounds_at,
     counts_of,
@@ -46,7 +47,6 @@ SUMMARY_TAG = "deltaVariant.summary"
 MAX_PARTITIONS = 256
 MAX_PARTITION_BYTES = 32 << 10
 SIDES = ("minValues", "maxValues")
-NUMBERS = ("byte", "short", "integer", "long")
 MOMENT = pa.timestamp("us", "UTC")
 TEXTS = ("string", "date", "timestamp", "timestamp_ntz")
 """The types of columns with bounds in a summary. Bounds of others are rounded by some writers."""
@@ -161,7 +161,7 @@ def leaves_of(state: Snapshot, stats: pa.ChunkedArray[Any]) -> list[StatsLeaf]:
 def _leaves(names: tuple[str, ...], data_type: DataType, stats: pa.ChunkedArray[Any]) -> Iterator[StatsLeaf]:
     if data_type == VARIANT:
         yield from _paths(names, stats)
-    elif getattr(data_type, "name", None) in (*NUMBERS, *TEXTS):
+    elif getattr(data_type, "name", None) in (*INTEGERS, *TEXTS):
         yield StatsLeaf(names, None, to_arrow_type(data_type))
 
 
