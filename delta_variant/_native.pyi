@@ -68,7 +68,6 @@ __all__ = [
     "matches_of",
     "object_keys",
     "parse_json",
-    "path_key",
     "remove_path",
     "replace_rows",
     "schema_of_variants",
@@ -312,9 +311,6 @@ def validate(variants: pa.Array[Any]) -> None:
 
 def split_variant(bytes: bytes) -> tuple[bytes, bytes]:  # noqa: A002 - the name in the module
     """Split `metadata‖value` or `value‖metadata` into metadata and value. Raises MalformedVariantError."""
-
-def path_key(names: list[str]) -> str:
-    """Return the normalized path (RFC 9535) of the member reached through `names`."""
 
 # Dates, times and rows.
 

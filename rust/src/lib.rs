@@ -48,8 +48,8 @@ mod _native {
     #[pymodule_export]
     use crate::python::values::{
         apply_function, bound_column, check_shredding_schema, date_part, filter_rows, instant_of,
-        is_time_zone, json_leaves, legacy_column, parse_json, path_key, remove_path, replace_rows, set_path,
-        shred, shred_legacy, split_variant, to_json, unshred_array, unshred_legacy, validate, variant_get,
+        is_time_zone, json_leaves, legacy_column, parse_json, remove_path, replace_rows, set_path, shred,
+        shred_legacy, split_variant, to_json, unshred_array, unshred_legacy, validate, variant_get,
         variants_of,
     };
 

@@ -12,7 +12,7 @@ use pyo3::prelude::*;
 use super::arrays::{PyArray, PyBatch, imported, row_numbers, run_array};
 use super::reports::PyInvalidValue;
 use super::{choice, run};
-use crate::bounds::{self, normalize_path};
+use crate::bounds;
 use crate::data_file::filter;
 use crate::data_file::write::InvalidValue;
 use crate::error::{Error, Result, each_row};
@@ -318,12 +318,6 @@ fn in_parallel(
     let columns = parts.first().map_or(0, Vec::len);
     let column = |index: usize| concat(&parts.iter().map(|part| &part[index]).collect::<Vec<_>>());
     (0..columns).map(column).collect()
-}
-
-/// Return the normalized path (RFC 9535) of a member reached through names.
-#[pyfunction]
-pub fn path_key(names: Vec<String>) -> String {
-    normalize_path(names.iter().map(String::as_str))
 }
 
 /// Return a column of any type as Variants.
