@@ -29,7 +29,10 @@ HAS_DELTA = pyspark.__version__.startswith("4.2.")
 SETTINGS = {
     "spark.driver.memory": "3g",
     # Most code runs a few times only: the JVM's second compiler and concurrent collector do not pay off.
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    # That compiler reserves 48 MB for its code, and the JVM only interprets what comes after these are full.
+    "spark.driver.extraJavaOptions": (
+        "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=240m"
+    ),
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
     "spark.python.daemon.module": "support.spark_daemon",

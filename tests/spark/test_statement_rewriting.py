@@ -88,6 +88,10 @@ def strict(name: str, type_name: str, number: int = 0, prefix: str = "") -> str:
             "(select `s.a`.* from {t1} AS `s.a` where `s.a`.id = 1 and `s.a`.n = 2) and a.n = 3",
         ),
         (
+            "select a.id, r.a.n from a join r.a using (id)",
+            "select a.id, `r.a`.n from {t0} AS `a` join {t1} AS `r.a` using (id)",
+        ),
+        (
             "select r.a.id, a.n from r.a where id in (select a.id from s.a where r.a.n = a.n)",
             "select `r.a`.id, `r.a`.n from {t0} AS `r.a` "
             "where id in (select a.id from {t1} AS `a` where `r.a`.n = a.n)",
@@ -123,6 +127,8 @@ def test_paths_and_casts_become_columns(text: str, expected: str):
 def test_a_name_of_two_tables_in_one_select_is_rejected_where_their_schemas_distinguish_them():
     with pytest.raises(ExpressionError, match=r"a\.n may be of several tables"):
         rewritten("select r.a.id, a.n from r.a, s.a")
+    with pytest.raises(ExpressionError, match=r"a\.\* may be of several tables"):
+        rewritten("select r.a.id, a.* from r.a join s.a using (id)")
 
 
 @pytest.mark.parametrize(

@@ -196,7 +196,8 @@ def _renamed_qualifiers(query: Query, aliases: Mapping[int, str]) -> Iterator[tu
         scope = next((each for each in enclosing if name in each.sources), None)
         if scope is None:
             continue
-        if name in scope.repeated & names:
+        # The columns of USING and of the left side of a semi-join are of one table.
+        if name in scope.repeated & names and (scope.joins_columns or not column.parts[-1]):
             text = ".".join(part or "*" for part in column.parts)
             raise ExpressionError(
                 f"{text} may be of several tables: write the schema of its table, or give the tables aliases"
