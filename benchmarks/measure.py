@@ -99,6 +99,8 @@ def run_worker(
             timeout=timeout,
             check=False,
             env={**inherited, **(environment or {})},
+            # Spark's workers import packages from the current folder first.
+            cwd=script.parent,
         )
     except subprocess.TimeoutExpired:
         return Outcome(engine, {}, f"did not end within {timeout:.0f} s")
