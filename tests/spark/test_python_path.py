@@ -55,7 +55,7 @@ def test_another_module_of_the_name_runs_too(tmp_path: Path):
     assert started(program, PYTHON_PATH, tmp_path) == f"{tmp_path / 'sitecustomize.py'} False"
 
 
-@pytest.mark.classic("a client of Spark Connect does not set the environment of the server's processes")
+@pytest.mark.classic("the faster start of Python")
 def test_only_the_data_source_gets_the_path(spark: SparkSession, monkeypatch: pytest.MonkeyPatch):
     environment = spark.sparkContext.environment
     seen: list[str] = []
