@@ -49,9 +49,9 @@ def test_the_archive_stays_if_the_path_lacks_the_folder_of_pip():
     assert without_archive([archive, "elsewhere", parent]) == ["elsewhere", parent]
 
 
-def test_another_module_of_the_name_runs_too(tmp_path: Path):
-    (tmp_path / "sitecustomize.py").write_text("import sys\nsys.marker = __file__\n")
-    program = f"import sys; print(sys.marker, {PYTHON_PATH!r} in sys.path)"
+def test_another_module_of_the_name_takes_the_place_of_this_one(tmp_path: Path):
+    (tmp_path / "sitecustomize.py").write_text("marker = __file__\n")
+    program = f"import sys, sitecustomize; print(sitecustomize.marker, {PYTHON_PATH!r} in sys.path)"
     assert started(program, PYTHON_PATH, tmp_path) == f"{tmp_path / 'sitecustomize.py'} False"
 
 

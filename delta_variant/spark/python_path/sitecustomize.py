@@ -32,9 +32,10 @@ def _folders_of(entry: str, path: list[str]) -> list[str]:
 
 
 def run_next() -> None:
-    """Run the module `sitecustomize` that Python would have found without this one."""
+    """Import the module `sitecustomize` that Python would have found without this one, in its place."""
     if (spec := PathFinder.find_spec("sitecustomize", sys.path)) and spec.loader:
-        spec.loader.exec_module(module_from_spec(spec))
+        module = sys.modules[spec.name] = module_from_spec(spec)
+        spec.loader.exec_module(module)
 
 
 if __name__ == "sitecustomize":

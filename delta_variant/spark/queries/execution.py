@@ -131,6 +131,7 @@ def sql(
         return unexpanded.run()
     except AnalysisException as error:
         check_file_metadata(parsed, str(error))
+        # FROM … INSERT INTO is the one text here that Spark would execute, should it be valid.
         if isinstance(error, ParseException) and "insert" not in query.lower():
             _raise_own_error(spark, query, args)
         raise
